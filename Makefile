@@ -16,6 +16,9 @@ libdir      ?= $(LIBDIR)
 datarootdir ?= $(prefix)/share
 docdir      ?= $(datarootdir)/doc/libaccel
 mandir      ?= $(datarootdir)/man
+# systemd's units: user/ and system/ below it.
+UNITDIR     ?= $(exec_prefix)/lib/systemd
+unitdir     ?= $(UNITDIR)
 # What to put before the tools' names to build for another machine: CROSS=aarch64-linux-gnu- with
 # Debian's gcc-aarch64-linux-gnu.
 CROSS     ?=
@@ -73,7 +76,7 @@ OPS_EXTRA ?=
 sources           = $(wildcard $(foreach folder,$(1),$(folder)/*.c $(folder)/*.S))
 BASE_SOURCES     := $(call sources,$(addprefix base/,text file thread memory host output math))
 CALL_SOURCES     := $(call sources,call)
-GPU_SOURCES      := $(call sources,$(addprefix gpu/,pack plan device cache exec exec/blas exec/lapack exec/ml cuda/api cuda))
+GPU_SOURCES      := $(call sources,$(addprefix gpu/,pack plan device cache exec exec/blas exec/lapack exec/ml remote cuda/api cuda))
 OPS_SOURCES      := $(call sources,ops ops/rules ops/blas ops/lapack $(OPS_LIBRARIES) $(OPS_EXTRA))
 DISPATCH_SOURCES := $(call sources,report dispatch/settings dispatch/cost dispatch)
 SHIM_SOURCES     := $(call sources,shim shim/elf shim/arch/$(ARCH))
@@ -221,9 +224,11 @@ bench:
 # own.
 INSTALLED = $(addprefix $(DESTDIR)$(libdir)/,libaccel.so $(PRELOAD_FILES)) \
             $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS) $(PAGES)) \
-            $(addprefix $(DESTDIR)$(datarootdir)/,$(COMPLETIONS)) $(addprefix $(DESTDIR)$(mandir)/,$(MANUAL))
+            $(addprefix $(DESTDIR)$(datarootdir)/,$(COMPLETIONS)) $(addprefix $(DESTDIR)$(mandir)/,$(MANUAL)) \
+            $(addprefix $(DESTDIR)$(unitdir)/,$(UNITS))
 DOCUMENTS := README.md CONTRIBUTING.md CHANGELOG.md LICENSE
 PAGES     := $(wildcard docs/*.md docs/*.json)
+UNITS     := $(patsubst packaging/systemd/%,%,$(wildcard packaging/systemd/*/*))
 install: all
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)/docs
 	install -m 755 $(BUILD)/libaccel.so $(DESTDIR)$(libdir)/libaccel.so
@@ -235,6 +240,9 @@ install: all
 	install -m 644 $(PAGES) $(DESTDIR)$(docdir)/docs/
 	for file in $(COMPLETIONS); do install -D -m 644 $(BUILD)/share/$$file $(DESTDIR)$(datarootdir)/$$file || exit 1; done
 	for file in $(MANUAL); do install -D -m 644 $(BUILD)/share/man/$$file $(DESTDIR)$(mandir)/$$file || exit 1; done
+	for file in $(UNITS); do \
+	    install -D -m 644 packaging/systemd/$$file $(DESTDIR)$(unitdir)/$$file && \
+	    sed -i 's,@bindir@,$(bindir),' $(DESTDIR)$(unitdir)/$$file || exit 1; done
 uninstall:
 	rm -f $(INSTALLED)
 	for folder in $(addprefix $(DESTDIR)$(libdir)/,$(PRELOAD_FOLDERS)) \
@@ -305,7 +313,7 @@ help:
 	@echo '  CUDA_HOME CUDA_INCLUDE      a CUDA Toolkit, for nvcc; its headers, which tests alone need'
 	@echo '  NVCC OWN_ARCHITECTURES      the compiler of gpu/own/, empty: these kernels are left out; the devices that they are compiled for'
 	@echo '  JSON_C_LIBS                 how accel is linked with json-c ($(JSON_C_LIBS))'
-	@echo '  DESTDIR PREFIX LIBDIR BINDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir mandir'
+	@echo '  DESTDIR PREFIX LIBDIR BINDIR UNITDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir mandir unitdir'
 	@echo '  OPS_EXTRA                   folders of further libraries to build in, such as tests/toy'
 	@echo '  OLD_GLIBC=1                 the library and the tool run with glibc 2.28 and newer ones'
 	@echo '  DISTDIR                     folder of make dist'\''s archive and of packages (.)'

@@ -23,6 +23,7 @@
 #include "dispatch.h"
 #include "dispatch/cost/cost.h"
 #include "gpu/device/exit_guard.h"
+#include "gpu/remote/remote.h"
 #include "ops/op.h"
 #include "report/banner.h"
 #include "report/summary.h"
@@ -107,6 +108,21 @@ static struct gpu_config config_of(void)
         .local_size = ranks->local_size};
 }
 
+/* Stays set: a process has its calls in one place. */
+static atomic_bool has_left_server;
+
+/* Whether a process that owns the GPUs may have this one's calls. */
+static bool has_server(void)
+{
+    return settings->server && !atomic_load(&has_left_server) &&
+           settings->devices.kind == ACCEL_DEVICES_AUTO && remote_is_there();
+}
+
+bool device_has_server(void)
+{
+    return has_server();
+}
+
 #define SOME_SECONDS_MS 30000
 
 static bool lock_start(enum device_patience patience)
@@ -187,6 +203,22 @@ static void complain_of_c2c(const struct dispatch_device *device, const struct g
                       settings->c2c == ACCEL_C2C_PLACE ? "place" : "migrate", device->name);
 }
 
+bool device_is_remote(const struct dispatch_device *device)
+{
+    const struct gpu_device *gpu = device_gpu(device);
+    return gpu && gpu_info(gpu)->remote;
+}
+
+/* Returns NULL if the server that is there does not take this process. */
+static struct gpu_device *ask_server(struct dispatch_device *device)
+{
+    char path[REMOTE_PATH_BYTES];
+    struct gpu_device *gpu = remote_start(path, device->why_none);
+    if (!gpu && device->why_none[0] && (settings->log != ACCEL_LOG_OFF || settings->server[0]))
+        accel_message("%s: %s: calls do not go there", path, device->why_none);
+    return gpu;
+}
+
 /* Under the lock. */
 static void start_cuda(struct dispatch_device *device, bool background)
 {
@@ -194,7 +226,9 @@ static void start_cuda(struct dispatch_device *device, bool background)
     const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
     const bool logs = settings->log != ACCEL_LOG_OFF;
     const double begin_ms = accel_now_ms();
-    struct gpu_device *gpu = gpu_start(&config, device->why_none);
+    struct gpu_device *gpu = has_server() ? ask_server(device) : NULL;
+    if (!gpu)
+        gpu = gpu_start(&config, device->why_none);
     if (gpu) {
         const struct gpu_info *info = gpu_info(gpu);
         describe_device(device, info);
@@ -212,6 +246,9 @@ static void start_cuda(struct dispatch_device *device, bool background)
         device->start_ms = accel_now_ms() - begin_ms;
         banner_gpu(info, cost_figures_of(curves), device->start_ms); /* before calls are decided */
         atomic_store(&any_is_used, true);
+        set_state(device, DEVICE_READY);
+    } else if (device_is_remote(device)) { /* its server may come back */
+        atomic_store(&device->has_none_here, true);
         set_state(device, DEVICE_READY);
     } else if (atomic_load(&any_is_used)) {
         if (logs && !gpu_is_gone())
@@ -349,6 +386,30 @@ void device_give_up(struct dispatch_device *device, const char *instead)
     device_tidy(device);
 }
 
+void device_leave_server(struct dispatch_device *device)
+{
+    int ready = DEVICE_READY;
+    if (atomic_load(&device->has_none_here))
+        return; /* the CPU has it */
+    atomic_store(&has_left_server, true);
+    if (!atomic_compare_exchange_strong(&device->state, &ready, DEVICE_UNTRIED))
+        return;
+    atomic_store(&device->threaded, false);
+    decision_cache_forget();
+}
+
+void device_lose_server(struct dispatch_device *device)
+{
+    const struct gpu_config config = config_of();
+    int ready = DEVICE_READY;
+    /* Without a GPU that this process could open, the next calls look for a server, too. */
+    if (atomic_load(&device->has_none_here) || !gpu_may_exist(&config, false) ||
+        !atomic_compare_exchange_strong(&device->state, &ready, DEVICE_UNTRIED))
+        return;
+    atomic_store(&device->threaded, false);
+    decision_cache_forget();
+}
+
 void device_tidy(struct dispatch_device *device)
 {
     if (device_state(device) == DEVICE_FAILED && !gpu_is_gone())
@@ -370,6 +431,8 @@ bool device_is_borrowed(const struct dispatch_device *device)
 
 bool device_is_begun(const struct dispatch_device *device)
 {
+    if (device_is_remote(device))
+        return false; /* no CUDA is in this process */
     const enum device_state state = device_state(device);
     return device_state_is_in_use(state) || state == DEVICE_FAILED || state == DEVICE_FORKED;
 }
@@ -380,6 +443,11 @@ void device_fork_child(struct dispatch_device *device, bool any_begun)
     if (atomic_load(&device->threaded) || atomic_load(&device->threadless)) {
         atomic_store(&device->threaded, false);
         atomic_store(&device->threadless, false);
+    }
+    if (device_is_remote(device)) {
+        atomic_store(&device->starter, getpid());
+        contention_fork_child(&device->contention);
+        return;
     }
     if ((was == DEVICE_UNTRIED || was == DEVICE_ABSENT) && !any_begun)
         return; /* no call has been there: its pages stay untouched */

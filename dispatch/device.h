@@ -29,10 +29,11 @@ struct dispatch_device {
     struct gpu_device *_Atomic gpu;     /* NULL: none has been started. It stays. */
     struct cost_curves *_Atomic curves; /* NULL: those of a fast GPU */
     /* Its start: */
-    _Atomic int64_t gain_us; /* that the calls so far have missed */
-    atomic_bool threaded;    /* the thread has been made, or could not be made */
-    atomic_bool threadless;  /* it could not be made */
-    _Atomic pid_t starter;   /* the process that starts it */
+    _Atomic int64_t gain_us;   /* that the calls so far have missed */
+    atomic_bool threaded;      /* the thread has been made, or could not be made */
+    atomic_bool threadless;    /* it could not be made */
+    atomic_bool has_none_here; /* its server has ended, and this process cannot open a device */
+    _Atomic pid_t starter;     /* the process that starts it */
     struct contention contention;
     struct warm_up warm_up;
     struct oom_backoff oom_backoff;
@@ -98,9 +99,22 @@ bool device_rule_out(struct dispatch_device *device);
  * computes from here on. */
 void device_give_up(struct dispatch_device *device, const char *instead);
 
+/* Whether another process owns it. */
+bool device_is_remote(const struct dispatch_device *device);
+
+/* A call that would gain needs a device of this process's own: leaves the server for good. */
+void device_leave_server(struct dispatch_device *device);
+
+/* The process that owns it has ended: the next call that gains looks for another one, or starts
+ * CUDA here. */
+void device_lose_server(struct dispatch_device *device);
+
 /* Call it after a call on the device: if that has failed meanwhile, frees the memory that the call
  * has left idle. */
 void device_tidy(struct dispatch_device *device);
+
+/* Whether there is a process that owns the GPUs and may have the calls: it need not be started. */
+bool device_has_server(void);
 
 /* Whether it was started in the process that this one was forked from, and the handlers of fork(2)
  * have not run. */

@@ -21,6 +21,7 @@
 #include "base/output/output.h"
 #include "dispatch/cost/cost.h"
 #include "gpu/device/exit_guard.h"
+#include "gpu/remote/remote.h"
 #include "ops/blas/pass.h"
 #include "ops/op.h"
 #include "ops/rules/rules.h"
@@ -67,6 +68,8 @@ static void prepare_machine(void)
 {
     const int cores = cpu_usable();
     gpu_look_for_devices();
+    if (settings.server)
+        remote_prepare(settings.server[0] ? settings.server : NULL);
     ranks_read(&ranks);
     const bool adapts = !settings_wait(&settings, ranks.mpi);
     if (settings.devices.kind == ACCEL_DEVICES_NONE)

@@ -84,6 +84,9 @@ static void leave_what_failed(struct dispatch_device *device, const struct accel
     case GPU_BLAME_LAPACK:
         leave_lapack(device, routine, host->failure);
         break;
+    case GPU_BLAME_SERVER:
+        device_lose_server(device);
+        break;
     case GPU_BLAME_ROUTINE:
         leave_routine(device, routine, host->failure);
         break;

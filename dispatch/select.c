@@ -20,6 +20,7 @@
 #include "base/thread/forks.h"
 #include "base/memory/write_watch.h"
 #include "dispatch/cost/cost.h"
+#include "gpu/remote/remote.h"
 #include "ops/rules/lapack_rules.h"
 #include "ops/op.h"
 #include "report/report.h"
@@ -391,12 +392,19 @@ static void see_to_gpu(struct task *task)
     struct accel_call *const call = task->call;
     struct dispatch_device *device = task->device;
     const struct accel_decision *decision = &task->decision;
+    if (device_has_server() && !remote_takes(call))
+        device_leave_server(device);
     if (must_have_gpu(call)) {
         device_start_now(device,
                          copies_host_can_read(call) ? DEVICE_SOME_SECONDS : DEVICE_WITHOUT_END);
         if (!copies_host_can_read(call)) /* whether they are in our context is known only now */
             gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
         problem_describe(&task->problem);
+        decide_after_start(task);
+        return;
+    }
+    if (device_state(device) == DEVICE_UNTRIED && device_has_server()) {
+        device_start_now(device, DEVICE_SOME_SECONDS);
         decide_after_start(task);
         return;
     }
@@ -423,7 +431,8 @@ void select_rule_out_gpu(struct dispatch_device *device, const struct accel_call
         settings->policy != ACCEL_POLICY_AUTO || settings->gpu_routines.text ||
         settings->require_gpu || atomic_load(&looked))
         return;
-    if (!gpu_may_exist(&config, caller->loaded(gpu_is_cuda_library)) && device_rule_out(device))
+    if (!device_has_server() && !gpu_may_exist(&config, caller->loaded(gpu_is_cuda_library)) &&
+        device_rule_out(device))
         startup_banner_no_gpu("this machine has no NVIDIA device");
     atomic_store(&looked, true);
 }
@@ -561,7 +570,11 @@ void select_call(struct task *task)
     task->library = task->caller->library(task->caller->context);
     task->threads = task->library->threads(task->library);
     task->site = adapts ? call_site_key(task->caller->site, call) : 0;
-    const enum device_state then = choose_device(task, decide_now(task));
+    enum device_state then = choose_device(task, decide_now(task));
+    if (task->decision.gpu && device_is_remote(task->device) && !remote_takes(call)) {
+        device_leave_server(task->device);
+        then = decide_now(task);
+    }
     const bool starting = device_state_is_open(then);
     consider_decomposed(task);
     if (then == DEVICE_ESTIMATED)
@@ -572,7 +585,8 @@ void select_call(struct task *task)
     if (starting && (wanted || copied) && is_in_shared_memory()) {
         keep_on_cpu(task, ACCEL_FORKED);
         task->fallback = settings->require_gpu;
-    } else if (wanted && then == DEVICE_UNTRIED && !copied && select_is_held(task->caller)) {
+    } else if (wanted && then == DEVICE_UNTRIED && !copied && !device_has_server() &&
+               select_is_held(task->caller)) {
         keep_on_cpu(task, ACCEL_NO_GPU);
         task->fallback = settings->require_gpu && !fork_policy_is_server();
     } else if (starting && (wanted || copied))

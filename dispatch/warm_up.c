@@ -24,7 +24,9 @@ static uint32_t warm_index(const struct accel_routine *routine)
 
 bool warm_up_is_done(const struct dispatch_device *device, const struct accel_routine *routine)
 {
-    return atomic_load_explicit(&device->warm_up.state[warm_index(routine)],
+    const struct gpu_device *gpu = device_gpu(device);
+    return (gpu && gpu_info(gpu)->remote) ||
+           atomic_load_explicit(&device->warm_up.state[warm_index(routine)],
                                 memory_order_relaxed) == WARM;
 }
 

@@ -22,6 +22,11 @@ void shared_file_prepare(void)
         strcpy(folder, runtime);
 }
 
+const char *shared_file_runtime(void)
+{
+    return folder;
+}
+
 /* The name has the user in it: every user can write to /dev/shm. */
 static void put_path(char *path, size_t size, const char *name)
 {

@@ -46,7 +46,7 @@ struct setting {
 
 /* ---- The table ---- */
 
-enum { SETTINGS = 30 };
+enum { SETTINGS = 31 };
 extern const struct setting setting_table[];
 
 /* Returns a setting's place in the table, or -1. */
@@ -65,7 +65,7 @@ setting_reader setting_read_switch, setting_read_choice, setting_read_string, se
 /* Set the fields of one setting. */
 setting_reader setting_read_start, setting_read_require, setting_read_ml, setting_read_devices,
     setting_read_memory, setting_read_verify, setting_read_model, setting_read_exclude,
-    setting_read_config, setting_read_precision;
+    setting_read_config, setting_read_precision, setting_read_server;
 
 /* Whether a list names this program. In it, `default` stands for the programs that start others. */
 bool setting_excludes(const char *list, const char *program);

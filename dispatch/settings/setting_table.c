@@ -31,6 +31,8 @@ const struct setting setting_table[] = {
      ANYWHERE, false},
     {"ACCEL_DEVICES", "auto, all, none, or numbers of devices such as 0,2, each once", "auto",
      setting_read_devices, 0, ANYWHERE, false},
+    {"ACCEL_SERVER", "auto, off, or a socket's path", "auto", setting_read_server, FIELD(server),
+     ANYWHERE, false},
     {"ACCEL_MEMORY",
      "a share such as 80%, or a size such as 500M or 12G; of bytes without a unit, 1048576 at "
      "least",

@@ -184,6 +184,18 @@ enum outcome setting_read_path_pattern(struct settings_reading *reading,
     return keep_string(reading, setting, from_here(value, true));
 }
 
+enum outcome setting_read_server(struct settings_reading *reading, const struct setting *setting,
+                                 const char *value)
+{
+    if (strchr(value, '/'))
+        return setting_read_path(reading, setting, value);
+    const int place = choice("auto,off|0|no|false", value);
+    if (place < 0)
+        return NOT_UNDERSTOOD;
+    reading->settings->server = place == 0 ? "" : NULL;
+    return UNDERSTOOD;
+}
+
 /* Complains at once of a folder that is not there: nothing else would. */
 enum outcome setting_read_folder(struct settings_reading *reading, const struct setting *setting,
                                  const char *value)

@@ -233,7 +233,8 @@ static void switch_off(struct accel_settings *settings, const struct settings_so
     complaints_clear();
     settings->broken_promise = false;
     if (!sources->whole)
-        *settings = (struct accel_settings){.memory_share = 0.8, .original = settings->original};
+        *settings = (struct accel_settings){
+            .memory_share = 0.8, .server = "", .original = settings->original};
     if (!broken)
         return;
     settings->on = !sources->whole; /* its first call comes here, and ends it */
@@ -271,8 +272,8 @@ static void read_from(struct accel_settings *settings, const struct settings_sou
     setting_forget();
     complaints_clear();
     memset(found, 0, sizeof found);
-    *settings =
-        (struct accel_settings){.on = !sources->secure, .memory_share = 0.8, .ml = ACCEL_ML_SAME};
+    *settings = (struct accel_settings){
+        .on = !sources->secure, .memory_share = 0.8, .server = "", .ml = ACCEL_ML_SAME};
     if (settings->on)
         read_all(settings, sources, watch);
     errno = saved;

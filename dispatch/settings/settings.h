@@ -61,8 +61,11 @@ struct accel_settings {
     enum accel_c2c c2c;
     uint64_t verify_every; /* of so many results of the GPU, one is checked; 0: none */
     enum accel_verify_action verify_action;
-    const char *model;    /* the calibration's path; NULL: no folder for it is known */
-    bool model_given;     /* by the user */
+    const char *model; /* the calibration's path; NULL: no folder for it is known */
+    bool model_given;  /* by the user */
+    /* The socket of the process that owns the GPUs; empty: where one is usually; NULL: none is used
+     */
+    const char *server;
     const char *cuda_dir; /* NULL: none */
     const char *original; /* NULL: none */
     /* The value of a promise (ACCEL_REQUIRE, ACCEL_VERIFY, ACCEL_VERIFY_ACTION) cannot be read: the

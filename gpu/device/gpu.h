@@ -63,6 +63,9 @@ struct gpu_info {
      * where it is, whoever allocated it. */
     bool host_page_tables;
     bool integrated; /* its memory is the host's */
+    /* Another process owns it (gpu/remote/): nothing is to be loaded for a first call, and forked
+     * children may use it */
+    bool remote;
     /* The PCI root port that leads to it (base/host/pci.h); empty: it has a link of its own, as far
      * as is known */
     char port[PCI_PORT_BYTES];
@@ -70,9 +73,10 @@ struct gpu_info {
 
 /* The thing that a failure makes useless. */
 enum gpu_blame {
-    GPU_BLAME_DEVICE, /* its stream or context is broken, or cuBLAS does not start */
-    GPU_BLAME_LAPACK, /* cuSOLVER does not start; BLAS goes on */
-    GPU_BLAME_ROUTINE /* a function of a library fails at this routine, and the device is well */
+    GPU_BLAME_DEVICE,  /* its stream or context is broken, or cuBLAS does not start */
+    GPU_BLAME_LAPACK,  /* cuSOLVER does not start; BLAS goes on */
+    GPU_BLAME_ROUTINE, /* a function of a library fails at this routine, and the device is well */
+    GPU_BLAME_SERVER   /* the process that owns the device has ended: another one may come */
 };
 
 enum gpu_event_kind {

@@ -13,7 +13,7 @@ int64_t pack_matrix_bytes(const struct host_rectangle *r, int64_t packed_ld)
 struct matrix_job {
     struct host_rectangle host;
     int64_t packed_ld, chunk_bytes;
-    const char *packed;            /* what is unpacked */
+    char *packed;                  /* the packed form, if there is one */
     const struct gpu_tiles *tiles; /* by which it is digested */
     struct pack_seen seen[COPY_POOL_TASKS];
     struct copy_pool_job job;
@@ -102,20 +102,36 @@ struct gpu_key pack_matrix_digest_tiles(const struct host_rectangle *from,
     return digest;
 }
 
-/* ---- Unpacking ---- */
+/* ---- Packing and unpacking ---- */
+
+static void copy_chunk(struct matrix_job *m, enum pack_action action, int64_t number)
+{
+    struct staged_chunk chunk = staged_chunk_at(&m->host, m->packed_ld, m->chunk_bytes, number);
+    chunk.packed = m->packed + pack_offset(&chunk.chunk, &m->host, m->packed_ld);
+    chunk.ld = m->packed_ld;
+    staged_chunk_do(&chunk, action, 0, &m->seen[number % COPY_POOL_TASKS]);
+}
+
+static void pack_task(void *job, int64_t number)
+{
+    copy_chunk(job, PACK_TO_BUFFER, number);
+}
 
 static void unpack_task(void *job, int64_t number)
 {
-    struct matrix_job *m = job;
-    struct staged_chunk chunk = staged_chunk_at(&m->host, m->packed_ld, m->chunk_bytes, number);
-    chunk.packed = (char *)m->packed + pack_offset(&chunk.chunk, &m->host, m->packed_ld);
-    chunk.ld = m->packed_ld;
-    staged_chunk_do(&chunk, PACK_FROM_BUFFER, 0, &m->seen[number % COPY_POOL_TASKS]);
+    copy_chunk(job, PACK_FROM_BUFFER, number);
+}
+
+void pack_matrix_pack(void *packed, const struct host_rectangle *from, int64_t packed_ld)
+{
+    struct matrix_job m = {.host = *from, .packed_ld = packed_ld, .packed = packed};
+    do_chunks(&m, pack_task);
 }
 
 void pack_matrix_unpack(const struct host_rectangle *to, const void *packed, int64_t packed_ld)
 {
-    struct matrix_job m = {.host = *to, .packed_ld = packed_ld, .packed = packed};
+    struct matrix_job m = {
+        .host = *to, .packed_ld = packed_ld, .packed = (char *)(uintptr_t)packed};
     m.host.streamed = pack_matrix_bytes(to, packed_ld) >= PACK_STREAMED_BYTES;
     do_chunks(&m, unpack_task);
 }

@@ -21,6 +21,9 @@ struct gpu_key pack_matrix_digest(const struct host_rectangle *from, int64_t dev
 struct gpu_key pack_matrix_digest_tiles(const struct host_rectangle *from,
                                         const struct gpu_tiles *tiles);
 
+/* Writes a rectangle's packed form, a triangle's with zeros beside it. */
+void pack_matrix_pack(void *packed, const struct host_rectangle *from, int64_t packed_ld);
+
 /* Writes a rectangle from its packed form in host memory. */
 void pack_matrix_unpack(const struct host_rectangle *to, const void *packed, int64_t packed_ld);
 

@@ -34,13 +34,14 @@ static bool same_settings(const struct accel_settings *a, const struct accel_set
            a->devices.count == b->devices.count && a->verify_every == b->verify_every &&
            a->verify_action == b->verify_action && a->memory_share == b->memory_share &&
            a->memory_bytes == b->memory_bytes && a->model_given == b->model_given &&
+           !a->server == !b->server && (!a->server || strcmp(a->server, b->server) == 0) &&
            !a->cuda_dir == !b->cuda_dir && !a->original == !b->original &&
            !a->summary_table == !b->summary_table && !a->estimate == !b->estimate &&
            !a->estimate_dir == !b->estimate_dir && a->broken_promise == b->broken_promise;
 }
 
 static const struct accel_settings standard = {
-    .on = true, .memory_share = 0.8, .ml = ACCEL_ML_SAME};
+    .on = true, .memory_share = 0.8, .ml = ACCEL_ML_SAME, .server = ""};
 
 static void defaults(void **state)
 {
@@ -111,7 +112,27 @@ static void usual_values(void **state)
         assert_string_equal(complaints(), "");
         words++;
     }
-    assert_int_equal(words, 17);
+    assert_int_equal(words, 18);
+}
+
+static void server(void **state)
+{
+    static const char *const off[] = {"off", "OFF", "0", "no", "false"};
+    static const char *const wrong[] = {"on", "1", "serve"};
+    char path[PATH_MAX], here[PATH_MAX];
+    (void)state;
+    assert_string_equal(read_with("ACCEL_SERVER", "auto").server, "");
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+        assert_null(read_with("ACCEL_SERVER", off[i]).server);
+    assert_string_equal(read_with("ACCEL_SERVER", "/run/x").server, "/run/x");
+    assert_non_null(getcwd(here, sizeof here));
+    print(path, sizeof path, "%s/a/b", here);
+    assert_string_equal(read_with("ACCEL_SERVER", "a/b").server, path);
+    assert_string_equal(complaints(), "");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_string_equal(read_with("ACCEL_SERVER", wrong[i]).server, "");
+        assert_non_null(strstr(complaints(), "allowed: auto, off, or a socket's path"));
+    }
 }
 
 static void choices(void **state)
@@ -709,6 +730,7 @@ int main(void)
         cmocka_unit_test_setup(defaults, clear),
         cmocka_unit_test_setup(empty_values, clear),
         cmocka_unit_test_setup(usual_values, clear),
+        cmocka_unit_test_setup(server, clear),
         cmocka_unit_test_setup(choices, clear),
         cmocka_unit_test_setup(other_words, clear),
         cmocka_unit_test_setup(broken_promises, clear),

@@ -1,0 +1,32 @@
+/*
+ * A client's end of a lane (wire.h): one call at a time, of one thread.
+ */
+#ifndef ACCEL_LANE_H
+#define ACCEL_LANE_H
+
+#include "wire.h"
+
+struct lane {
+    int socket; /* -1: it is not open */
+    struct wire_lane *shared;
+    char *area;
+    int64_t area_bytes;
+};
+
+/* Opens a lane to the server whose socket is there. Returns false if there is none, it is of
+ * another build, or it refuses; why: one line. Waits for a second or two at most. */
+bool lane_open(struct lane *lane, const char *path, struct wire_welcome *welcome,
+               char why[GPU_FAILURE_BYTES]);
+void lane_close(struct lane *lane);
+
+/* Asks a server what it has done. Returns false if there is none of this build; why: one line. */
+bool lane_ask(struct wire_state *state, const char *path, char why[GPU_FAILURE_BYTES]);
+
+/* In a fork's child, which does not have the lane's memory. */
+void lane_forget(struct lane *lane);
+
+/* Has the server do the request that is in the lane: the reply is in *reply then. Returns false if
+ * the server has ended, or gives no sign of life. The lane is of no use any more then. */
+bool lane_call(struct lane *lane, struct wire_reply *reply);
+
+#endif

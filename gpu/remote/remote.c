@@ -1,0 +1,387 @@
+#define _GNU_SOURCE
+#include "remote.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file/shared_file.h"
+#include "base/thread/clock.h"
+#include "base/thread/forks.h"
+#include "base/text/text.h"
+#include "call/shape.h"
+#include "gpu/device/device.h"
+#include "gpu/device/failure.h"
+#include "gpu/pack/matrix.h"
+#include "lane.h"
+
+/* ---- Where the server is ---- */
+
+static const char *only; /* the path that the user has given, or NULL */
+static bool is_hidden;   /* the user wants no GPU: CUDA's variable names none */
+
+void remote_prepare(const char *path)
+{
+    const char *devices = getenv("CUDA_VISIBLE_DEVICES");
+    only = path;
+    is_hidden = devices && (!devices[0] || devices[0] == '-');
+}
+
+/* Puts two texts together; an empty path: they do not fit. */
+static void put_path(char path[REMOTE_PATH_BYTES], const char *folder, const char *name)
+{
+    struct accel_text text;
+    text_start(&text, path, REMOTE_PATH_BYTES);
+    text_string(&text, folder);
+    text_string(&text, name);
+    if (!text_end(&text))
+        path[0] = '\0';
+}
+
+void remote_path(char path[REMOTE_PATH_BYTES], bool user)
+{
+    const char *folder = user ? shared_file_runtime() : "/run";
+    put_path(path, folder, folder[0] ? "/accel/serve" : "");
+}
+
+/* Returns whether there is a socket, and where. */
+static bool find_socket(char path[REMOTE_PATH_BYTES])
+{
+    const int before = errno;
+    bool found = false;
+    for (int i = 0; i < (only ? 1 : 2) && !found && !is_hidden; i++) {
+        if (only)
+            put_path(path, only, "");
+        else
+            remote_path(path, i == 0);
+        found = path[0] && access(path, F_OK) == 0;
+    }
+    errno = before;
+    return found;
+}
+
+#define LOOK_AGAIN_MS 5000
+
+static _Atomic int64_t looked_ms = INT64_MIN / 2;
+
+bool remote_is_there(void)
+{
+    static atomic_bool was_there;
+    const int64_t now_ms = (int64_t)accel_now_ms();
+    if (now_ms - atomic_load(&looked_ms) < LOOK_AGAIN_MS)
+        return atomic_load(&was_there);
+    char path[REMOTE_PATH_BYTES];
+    atomic_store(&looked_ms, now_ms);
+    atomic_store(&was_there, find_socket(path));
+    return atomic_load(&was_there);
+}
+
+/* ---- The lanes of this process ---- */
+
+enum { LANES = 64 };
+
+struct lane_place {
+    bool open, busy;
+    struct lane lane;
+};
+
+static struct remote_device {
+    struct gpu_device common;
+    _Atomic int64_t area_bytes;
+    struct lane_place lane[LANES];
+} remote;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the lanes' places */
+FORKS_LOCK(lock);
+
+/* The lanes are the parent's. */
+static void forget_lanes(void)
+{
+    for (int i = 0; i < LANES; i++) {
+        struct lane_place *const place = &remote.lane[i];
+        if (place->open)
+            lane_forget(&place->lane);
+        if (place->open || place->busy)
+            *place = (struct lane_place){.open = false};
+    }
+}
+FORKS_CHILD(forget_lanes);
+
+/* Takes a place for a call: one whose lane is open and idle, or one without a lane; NULL: calls
+ * have all. */
+static struct lane_place *take_place(void)
+{
+    struct lane_place *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < LANES; i++) {
+        struct lane_place *const place = &remote.lane[i];
+        if (!place->busy && (!found || (place->open && !found->open)))
+            found = place;
+    }
+    if (found)
+        found->busy = true;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void give_place(struct lane_place *place, bool open)
+{
+    if (!open && place->open)
+        lane_close(&place->lane);
+    pthread_mutex_lock(&lock);
+    place->open = open;
+    place->busy = false;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Opens the place's lane, if it is not open. */
+static bool open_place(struct lane_place *place, char why[GPU_FAILURE_BYTES])
+{
+    struct wire_welcome welcome;
+    char path[REMOTE_PATH_BYTES];
+    why[0] = '\0';
+    if (!place->open)
+        place->open = find_socket(path) && lane_open(&place->lane, path, &welcome, why);
+    return place->open;
+}
+
+/* ---- A call ---- */
+
+static bool goes_in(const struct accel_call *call, const struct accel_span *x)
+{
+    const bool writes = x->access & ACCEL_WRITE;
+    /* LAPACK may leave a part of what it writes as it is. */
+    return accel_is_read(call, x) || (writes && call->op->traits.group == ACCEL_LAPACK);
+}
+
+/* Returns a vector, or matrix number k of a batch. */
+static struct host_rectangle rectangle_of(const struct accel_span *x, int64_t k)
+{
+    if (x->inc == 0)
+        return host_whole(accel_matrix_of(x, k), x->rows, x->cols, x->ld, gpu_size_of(x));
+    char *first = (char *)x->ptr + (x->inc < 0 ? (1 - x->cols) * x->inc * gpu_size_of(x) : 0);
+    return host_whole(first, 1, x->cols, x->inc, gpu_size_of(x));
+}
+
+/* Chooses the operands' places in an area. Returns whether they fit. */
+static bool place_operands(const struct accel_call *call, int64_t area_bytes,
+                           struct wire_operand operand[ACCEL_SPANS])
+{
+    int64_t at = 0;
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &call->span[i];
+        const int64_t each = x->ptr ? wire_bytes(x) : 0;
+        int64_t bytes;
+        if (!accel_mul(each, wire_matrices(call, x), &bytes) || bytes > area_bytes - at)
+            return false;
+        operand[i].at = bytes > 0 ? at : -1;
+        operand[i].count = wire_matrices(call, x);
+        at += (bytes + WIRE_ALIGN - 1) / WIRE_ALIGN * WIRE_ALIGN;
+    }
+    return true;
+}
+
+static void send_operands(const struct lane *lane, const struct accel_call *call)
+{
+    const struct wire_request *request = &lane->shared->request;
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &call->span[i];
+        if (request->operand[i].at < 0 || !goes_in(call, x))
+            continue;
+        for (int64_t k = 0; k < wire_matrices(call, x); k++) {
+            const struct host_rectangle from = rectangle_of(x, k);
+            pack_matrix_pack(lane->area + request->operand[i].at + k * wire_bytes(x), &from,
+                             from.rows);
+        }
+    }
+}
+
+static void fetch_results(const struct lane *lane, const struct accel_call *call,
+                          const int64_t at[ACCEL_SPANS])
+{
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &call->span[i];
+        if (at[i] < 0 || !(x->access & ACCEL_WRITE))
+            continue;
+        for (int64_t k = 0; k < wire_matrices(call, x); k++) {
+            struct host_rectangle to = rectangle_of(x, k);
+            to.uplo = x->triangle;
+            pack_matrix_unpack(&to, lane->area + at[i] + k * wire_bytes(x), to.rows);
+        }
+    }
+}
+
+/* Has the server do the call. Returns false if it has gone, and nothing has been written. */
+static bool run_on_lane(struct lane *lane, const struct accel_call *call, struct gpu_host *host,
+                        enum gpu_status *status)
+{
+    struct wire_request *const request = &lane->shared->request;
+    struct wire_reply reply;
+    int64_t at[ACCEL_SPANS];
+    request->routine = (uint32_t)(call->routine - accel_routines);
+    request->precision = host->precision;
+    request->cache =
+        (host->caches && host->digests ? WIRE_DIGESTS : 0) | (host->weighs ? WIRE_WEIGHS : 0);
+    request->batch = call->batch;
+    request->arguments = call->blas;
+    if (!place_operands(call, lane->area_bytes, request->operand)) {
+        *status = GPU_NO_MEMORY;
+        return true;
+    }
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        at[i] = request->operand[i].at;
+    send_operands(lane, call);
+    if (!lane_call(lane, &reply))
+        return false;
+    *status = reply.status <= GPU_ERROR ? (enum gpu_status)reply.status : GPU_ERROR;
+    if (*status == GPU_OK)
+        fetch_results(lane, call, at);
+    host->up_bytes = reply.up_bytes;
+    host->down_bytes = reply.down_bytes;
+    host->cached_bytes = reply.cached_bytes;
+    host->set_up = reply.set_up;
+    host->precision =
+        reply.precision < GPU_PRECISIONS ? (enum gpu_precision)reply.precision : GPU_NATIVE;
+    if (*status == GPU_ERROR) {
+        host->blame = reply.blame == GPU_BLAME_LAPACK    ? GPU_BLAME_LAPACK
+                      : reply.blame == GPU_BLAME_ROUTINE ? GPU_BLAME_ROUTINE
+                                                         : GPU_BLAME_SERVER;
+        memcpy(host->failure, reply.failure, sizeof host->failure);
+    }
+    return true;
+}
+
+bool remote_takes(const struct accel_call *call)
+{
+    struct wire_operand operand[ACCEL_SPANS];
+    const int64_t room = atomic_load(&remote.area_bytes); /* 0: not known yet */
+    return !call->op->foreign && accel_is_on_host(call) &&
+           place_operands(call, room > 0 ? room : INT64_MAX, operand);
+}
+
+/* While no server answers, calls do not look for one again and again. */
+#define QUIET_MS 1000
+static _Atomic double quiet_until_ms;
+
+/* A server that has ended is looked for once more: another one may have taken its place. */
+static enum gpu_status run(struct gpu_device *device, const struct accel_call *call,
+                           struct gpu_host *host)
+{
+    enum gpu_status status = GPU_ERROR;
+    (void)device;
+    if (!remote_takes(call) || host->placed || host->shared || host->peer_tiles)
+        return GPU_UNSUPPORTED;
+    for (int tries = 0; tries < 2 && accel_now_ms() >= atomic_load(&quiet_until_ms); tries++) {
+        struct lane_place *const place = take_place();
+        if (!place)
+            return host->hurries ? GPU_BUSY : GPU_NO_MEMORY;
+        const bool opened = open_place(place, host->failure);
+        const bool answers = opened && run_on_lane(&place->lane, call, host, &status);
+        give_place(place, answers);
+        if (answers)
+            return status;
+        if (!opened)
+            break;
+    }
+    if (accel_now_ms() >= atomic_load(&quiet_until_ms))
+        atomic_store(&quiet_until_ms, accel_now_ms() + QUIET_MS);
+    atomic_store(&looked_ms, INT64_MIN / 2);
+    host->blame = GPU_BLAME_SERVER;
+    return GPU_ERROR;
+}
+
+/* ---- The device ---- */
+
+static void locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch)
+{
+    (void)device;
+    gpu_program_locate(spans, count, batch);
+}
+
+static bool no_fetch(struct gpu_device *device, void *host, const struct accel_span *x)
+{
+    (void)device, (void)host, (void)x;
+    return false;
+}
+
+static bool no_store(struct gpu_device *device, const struct accel_span *x, const void *host)
+{
+    (void)device, (void)x, (void)host;
+    return false;
+}
+
+static bool no_copies(struct gpu_device *device, struct gpu_copy_rates *rates)
+{
+    (void)device, (void)rates;
+    return false;
+}
+
+static bool no_paces(struct gpu_device *device, const struct accel_call *product, double limit_ms,
+                     struct block_paces *paces)
+{
+    (void)device, (void)product, (void)limit_ms, (void)paces;
+    return false;
+}
+
+static bool has_none_cached(struct gpu_device *device, const struct gpu_key *key)
+{
+    (void)device, (void)key;
+    return false;
+}
+
+/* Nothing of this process is idle there. */
+static void trim(struct gpu_device *device)
+{
+    (void)device;
+}
+
+static void stop(struct gpu_device *device)
+{
+    (void)device;
+    for (int i = 0; i < LANES; i++)
+        if (remote.lane[i].open)
+            lane_close(&remote.lane[i].lane);
+    memset(&remote, 0, sizeof remote);
+}
+
+static const struct gpu_device_functions functions = {.run = run,
+                                                      .has_cached = has_none_cached,
+                                                      .locate = locate,
+                                                      .fetch = no_fetch,
+                                                      .store = no_store,
+                                                      .measure_copies = no_copies,
+                                                      .measure_paces = no_paces,
+                                                      .trim = trim,
+                                                      .stop = stop};
+
+struct gpu_device *remote_start(char path[REMOTE_PATH_BYTES], char why[GPU_FAILURE_BYTES])
+{
+    struct wire_welcome welcome;
+    struct lane_place *const place = find_socket(path) ? take_place() : NULL;
+    why[0] = '\0';
+    if (!place)
+        return NULL;
+    bool opened = place->open || lane_open(&place->lane, path, &welcome, why);
+    if (opened && !place->open && remote.common.functions &&
+        strcmp(remote.common.info.id, welcome.info.id) != 0) {
+        lane_close(&place->lane); /* what is known of the device would be wrong */
+        strcpy(why, "the server has another GPU than the one before");
+        opened = false;
+    } else if (opened && !place->open && !remote.common.functions) {
+        remote.common.info = welcome.info;
+        remote.common.info.name[sizeof remote.common.info.name - 1] = '\0';
+        remote.common.info.id[sizeof remote.common.info.id - 1] = '\0';
+        remote.common.info.passed_over[0] = remote.common.info.port[0] = '\0';
+        remote.common.info.chosen = "server";
+        remote.common.info.remote = true;
+        remote.common.info.host_page_tables = false; /* of the server's process */
+        remote.common.functions = &functions;
+    }
+    if (opened)
+        atomic_store(&remote.area_bytes, place->lane.area_bytes);
+    give_place(place, opened);
+    return opened ? &remote.common : NULL;
+}

@@ -1,0 +1,28 @@
+/*
+ * Two processes that take turns at memory which they share. Who waits looks for a while, then
+ * sleeps (futex(2)). Nobody believes the other one: a word that is none of the three ends the
+ * lane.
+ */
+#ifndef ACCEL_TURNS_H
+#define ACCEL_TURNS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum turn { TURN_CLIENT, TURN_SERVER, TURN_OVER };
+
+/* All zero at first: the client's turn. */
+struct turns {
+    _Atomic uint32_t whose;    /* enum turn */
+    _Atomic uint32_t sleepers; /* that wait for it to change */
+};
+
+/* Passes the turn on. What was written before can be read there. */
+void turns_pass(struct turns *turns, enum turn to);
+
+/* Waits until it is somebody's turn, or over, for `most_ms` at most. Looks for look_us before it
+ * sleeps. Returns whose it is then. */
+enum turn turns_await(struct turns *turns, enum turn mine, double look_us, double most_ms);
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * What a process that owns GPUs (`accel serve`) and its clients tell each other. Both have the same
+ * build: the first message on the socket says so, and there is no other version to be known.
+ *
+ * A connection is a lane: one call at a time, of one thread. The server's answer to the first
+ * message carries a memfd, sealed against shrinking and growing. It begins with a struct wire_lane;
+ * from WIRE_AREA on it has the operands, which the client packs there and fetches from there. The
+ * two take turns (turns.h). The client may change all of the lane at any time: the server copies a
+ * request before it looks at it, and believes nothing else there.
+ */
+#ifndef ACCEL_WIRE_H
+#define ACCEL_WIRE_H
+
+#include "call/call.h"
+#include "gpu/device/gpu.h"
+#include "turns.h"
+
+/* WIRE_ASKS in place of WIRE_MAGIC: who connects asks for a struct wire_state, and no lane. */
+enum {
+    WIRE_MAGIC = 0x61636301,
+    WIRE_ASKS,
+    WIRE_CLIENTS_MOST = 256,
+    WIRE_AREA = 1 << 16,
+    WIRE_ALIGN = 256
+};
+
+struct wire_hello {
+    uint32_t magic;
+    uint32_t layout; /* sizeof(struct wire_lane) */
+    char build[64];  /* wire_build() */
+};
+
+struct wire_welcome {
+    struct wire_hello server;
+    char why[GPU_FAILURE_BYTES]; /* it takes no client: one line; empty: it does */
+    int64_t area_bytes;          /* for operands */
+    struct gpu_info info;        /* `chosen` means nothing */
+};
+
+/* An operand, in the lane's area: packed columns, the elements of a vector one behind the other; of
+ * a batch, all matrices likewise, or one that all products share. */
+struct wire_operand {
+    int64_t at;    /* bytes from WIRE_AREA; a multiple of WIRE_ALIGN; -1: there is none */
+    int64_t count; /* matrices; 1, or as many as products */
+};
+
+/* What may be done to find inputs that the device has: gpu_host.caches with .digests, .weighs. */
+enum wire_cache { WIRE_DIGESTS = 1, WIRE_WEIGHS = 2 };
+
+struct wire_request {
+    uint32_t routine; /* its place in accel_routines[] */
+    uint32_t precision;
+    uint32_t cache;                  /* enum wire_cache, as bits */
+    int64_t batch;                   /* products; 1 in a routine without a batch */
+    struct blas_arguments arguments; /* without addresses */
+    struct wire_operand operand[ACCEL_SPANS];
+};
+
+struct wire_reply {
+    uint32_t status; /* enum gpu_status */
+    uint32_t precision;
+    uint32_t blame;
+    int64_t up_bytes, down_bytes, cached_bytes;
+    bool set_up;
+    char failure[GPU_FAILURE_BYTES];
+};
+
+struct wire_lane {
+    struct turns turns;
+    _Atomic uint32_t beats; /* the server's, some each second as long as it lives */
+    struct wire_request request;
+    struct wire_reply reply;
+};
+_Static_assert(sizeof(struct wire_lane) <= WIRE_AREA, "the operands come behind the lane");
+
+/* What a server has done so far. Times in milliseconds, since it or the client came. */
+struct wire_served {
+    int64_t calls, refused; /* done; not done, by whatever status */
+    int64_t up_bytes, down_bytes;
+    double busy_ms; /* that calls have taken, one beside the other */
+};
+struct wire_state {
+    struct wire_hello server;
+    int32_t pid, clients; /* how many rows there are */
+    double up_ms;
+    char gpu[64];
+    struct wire_served all; /* of those, too, that have left */
+    struct wire_client {
+        int32_t pid, computes; /* whether a call is under way */
+        double up_ms;
+        struct wire_served served;
+    } client[WIRE_CLIENTS_MOST];
+};
+
+/* Fills in what this build says of itself. */
+void wire_hello(struct wire_hello *hello);
+
+/* Whether that is another build than this one. */
+bool wire_is_other(const struct wire_hello *hello);
+
+/* Returns the bytes of one of an operand's matrices in the area. 0: none. */
+int64_t wire_bytes(const struct accel_span *x);
+
+/* Returns how many matrices of an operand a call has there. */
+int64_t wire_matrices(const struct accel_call *call, const struct accel_span *x);
+
+#endif
