@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file/shared_file.h"
 #include "base/output/output.h"
 #include "base/host/version.h"
 #include "commands.h"
@@ -130,6 +131,7 @@ int main(int argc, char **argv)
     fill_standard_files();
     stream_check_at_exit();
     output_start(); /* for what the library's parts say on stderr */
+    shared_file_prepare();
     argp_err_exit_status = 2;
     argp_program_version_hook = print_version;
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice) != 0 || !choice.command)

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 const struct command *const commands[COMMANDS] = {
-    &calibrate_command, &config_command,  &diff_command,   &doctor_command, &estimate_command,
-    &explain_command,   &jupyter_command, &replay_command, &report_command, &run_command,
+    &calibrate_command, &config_command,  &diff_command,    &doctor_command,
+    &estimate_command,  &explain_command, &jupyter_command, &replay_command,
+    &report_command,    &run_command,     &serve_command,   &top_command,
 };
 
 enum { ROWS_MAX = 32, NAMED_KEY = 0x100 };

@@ -46,10 +46,11 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
-enum { COMMANDS = 10 };
+enum { COMMANDS = 12 };
 extern const struct command *const commands[COMMANDS];
 extern const struct command calibrate_command, config_command, diff_command, doctor_command,
-    estimate_command, explain_command, jupyter_command, replay_command, report_command, run_command;
+    estimate_command, explain_command, jupyter_command, replay_command, report_command, run_command,
+    serve_command, top_command;
 
 /* The words behind a command's options: a program and its arguments, or logs. */
 struct words {

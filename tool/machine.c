@@ -17,6 +17,7 @@
 #include "dispatch/settings/complaints.h"
 #include "dispatch/cost/calibration.h"
 #include "gpu/device/gpu.h"
+#include "doctor_server.h"
 #include "gpu/device/own.h"
 #include "ops/op.h"
 #include "tool/process/preload.h"
@@ -337,14 +338,14 @@ static void examine_tracking(struct checks *checks)
                    fault, errno ? strerror(errno) : "wrong");
 }
 
-/* Runs a small product, as a call of the program would be. */
-static void try_product(struct checks *checks, struct gpu_device *device)
+/* Runs a small product, as a call of the program would be. by: whose the device is. */
+static void try_product(struct checks *checks, struct gpu_device *device, const char *by)
 {
     const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
     const int64_t size[ACCEL_DIMENSIONS] = {256, 256, 256};
     struct workload_memory memory;
     struct workload workload;
-    struct gpu_host host;
+    struct gpu_host host = {.failure = ""};
     enum gpu_status status;
     double ms = -1;
     if (!workload_memory_open(&memory, 16 << 20))
@@ -352,13 +353,13 @@ static void try_product(struct checks *checks, struct gpu_device *device)
     if (workload_make(&workload, &memory, routine, size, NULL))
         ms = workload_gpu_ms(&workload, device, &host, &status);
     if (ms >= 0)
-        checks_add(checks, CHECK_OK, "a call", "", "%s of order 256 ran on gpu%d", routine->name,
-                   gpu_info(device)->index);
+        checks_add(checks, CHECK_OK, "a call", "", "%s of order 256 ran on gpu%d%s", routine->name,
+                   gpu_info(device)->index, by);
     else
         checks_add(checks, CHECK_FAIL, "a call",
                    "restart the machine's GPU, or install cuBLAS again",
-                   "%s of order 256 failed on gpu%d: %s", routine->name, gpu_info(device)->index,
-                   gpu_failure(device));
+                   "%s of order 256 failed on gpu%d%s: %s", routine->name, gpu_info(device)->index,
+                   by, *host.failure ? host.failure : gpu_failure(device));
     workload_memory_close(&memory);
 }
 
@@ -383,7 +384,9 @@ static struct gpu_device *examine_devices(struct checks *checks, const struct gp
     return device;
 }
 
-static void examine_gpu(struct checks *checks, const struct effective_config *effective)
+/* server: the device of another process, which calls go to; NULL: there is none. */
+static void examine_gpu(struct checks *checks, const struct effective_config *effective,
+                        const struct gpu_device *server)
 {
     static struct gpu_findings found;
     const struct accel_settings *settings = &effective->settings;
@@ -401,12 +404,26 @@ static void examine_gpu(struct checks *checks, const struct effective_config *ef
     examine_parts(checks, &found);
     struct gpu_device *device = found.wrong[0] ? NULL : examine_devices(checks, &found, &config);
     if (device)
-        try_product(checks, device);
+        try_product(checks, device, "");
     if (found.driver_is_usable)
         examine_mps(checks, &found, device ? gpu_info(device)->sharers : 1);
     examine_ranks(checks, &ranks, device);
-    examine_calibration(checks, settings->model, device ? gpu_info(device) : NULL);
+    const struct gpu_device *computes = server ? server : device;
+    examine_calibration(checks, settings->model, computes ? gpu_info(computes) : NULL);
     gpu_stop(device);
+}
+
+/* What would keep calls from the GPU if they did not go to the server. */
+static void examine_beside_server(struct checks *checks, const struct effective_config *config,
+                                  struct gpu_device *server)
+{
+    try_product(checks, server, " of the server");
+    const int first = checks->count;
+    examine_gpu(checks, config, server);
+    for (int i = first; i < checks->count; i++)
+        if (checks->check[i].state == CHECK_FAIL)
+            checks->check[i].state = CHECK_WARN;
+    gpu_stop(server);
 }
 
 void machine_examine(struct checks *checks, const struct effective_config *config)
@@ -414,6 +431,10 @@ void machine_examine(struct checks *checks, const struct effective_config *confi
     examine_library(checks);
     examine_files(checks, config);
     examine_settings(checks, config);
-    examine_gpu(checks, config);
+    struct gpu_device *const server = doctor_server(checks, config);
+    if (server)
+        examine_beside_server(checks, config, server);
+    else
+        examine_gpu(checks, config, NULL);
     examine_tracking(checks);
 }

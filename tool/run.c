@@ -19,10 +19,11 @@
 #include "tool/process/preload.h"
 #include "report/page.h"
 #include "tool/process/supervise.h"
+#include "tool/serve/start_server.h"
 
 struct run_options {
     const char *shim;
-    bool summary;
+    bool summary, serve;
 };
 
 /* Sets the variable of a setting for the program. Ends this process if the value is none of the
@@ -78,6 +79,10 @@ static const struct option_row rows[] = {
      .read = read_setting, .setting = "ACCEL_POLICY"},
     {"require-gpu", 0, NULL, "end the program at a fallback to the CPU (ACCEL_REQUIRE=gpu)",
      .read = read_setting, .setting = "ACCEL_REQUIRE", .value = "gpu"},
+    {"serve", 0, NULL,
+     "start `accel serve` in the background first, unless one is there; it stays behind the "
+     "program's end",
+     SETS(run_options, option_flag, serve)},
     {"shim", 0, "PATH", "libaccel.so (default: the one that belongs to this tool)",
      SETS(run_options, option_text, shim)},
     {0}};
@@ -136,7 +141,7 @@ static int run_and_sum_up(char **program, const char *shim)
 
 static int run_with_preload(const struct command *command, int argc, char **argv)
 {
-    struct run_options options = {NULL, false};
+    struct run_options options = {NULL, false, false};
     char shim[PATH_MAX];
     char **const program = options_read(command, argc, argv, &options).word;
     if (!program)
@@ -144,6 +149,8 @@ static int run_with_preload(const struct command *command, int argc, char **argv
     const char *const wrong = preload_find(shim, options.shim);
     if (wrong)
         return preload_complain(126, "accel run", options.shim, shim, wrong);
+    if (options.serve)
+        start_server("accel run");
     if (options.summary)
         return run_and_sum_up(program, shim);
     if (!preload_set(shim, program[0]))

@@ -1,6 +1,6 @@
 # build/accel: the command-line tool.
 
-TOOL_OBJECTS := $(call object_of,$(call sources,$(addprefix tool/,util process log compare measure report) tool))
+TOOL_OBJECTS := $(call object_of,$(call sources,$(addprefix tool/,util process log compare measure report serve) tool))
 $(BUILD)/tool/report/report_html.o: tool/report/report.html
 # The tool looks for the library beside itself, then in libdir: as seen from bindir, so that both
 # may be moved together, and by its path.

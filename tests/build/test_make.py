@@ -406,7 +406,15 @@ def test_prefix_libdir_and_destdir(package):
                  *(f"docs/{p.name}" for p in (ROOT / "docs").iterdir() if p.suffix in (".md", ".json")))
     assert {name for name in files if "/accel-preload/" not in name} == {
         "usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel.so", *(f"usr/share/{name}" for name in SHARED),
-        *(f"usr/share/doc/libaccel/{name}" for name in documents)}
+        *(f"usr/share/doc/libaccel/{name}" for name in documents),
+        *(f"usr/lib/systemd/{p.parent.name}/{p.name}" for p in (ROOT / "packaging/systemd").glob("*/*"))}
+
+
+def test_the_units_name_the_tool_where_it_is_installed(package):
+    for kind in ("user", "system"):
+        unit = (package / f"usr/lib/systemd/{kind}/accel-serve.service").read_text()
+        assert "\nExecStart=/usr/bin/accel serve\n" in unit
+        assert "@" not in unit
 
 
 def test_moved_together_the_tool_finds_the_library_beside_it(package, scratch):

@@ -23,7 +23,8 @@ FILES = {"usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel/libaccel.so",
          "usr/share/bash-completion/completions/accel", "usr/share/zsh/vendor-completions/_accel",
          "usr/share/fish/vendor_completions.d/accel.fish", "usr/share/lintian/overrides/libaccel",
          "usr/share/man/man1/accel.1.gz",
-         "usr/share/man/man5/accel.conf.5.gz", "usr/share/man/man7/libaccel.7.gz"}
+         "usr/share/man/man5/accel.conf.5.gz", "usr/share/man/man7/libaccel.7.gz",
+         *(f"usr/lib/systemd/{kind}/accel-serve.{unit}" for kind in ("user", "system") for unit in ("socket", "service"))}
 DOCUMENTS = "usr/share/doc/libaccel/"
 OTHERS = "accel-config libaccel-config-dev libaccel-config1"
 

@@ -21,7 +21,9 @@ PACKAGING = ROOT / "packaging"
 TOOLS = BUILD / "packages-venv/bin"
 EASYBUILD = PACKAGING / f"easybuild/libaccel-{VERSION}.eb"
 RPM_FILES = {"usr/bin/accel", "usr/share/zsh/site-functions/_accel", "usr/share/bash-completion/completions/accel",
-             "usr/share/fish/vendor_completions.d/accel.fish"}
+             "usr/share/fish/vendor_completions.d/accel.fish",
+             *(f"usr/lib/systemd/{kind}/accel-serve.{unit}" for kind in ("user", "system")
+               for unit in ("socket", "service"))}
 READ_CONDA = """
 import json, sys, jinja2, yaml
 text = open(sys.argv[1]).read()

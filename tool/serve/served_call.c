@@ -1,0 +1,190 @@
+#include "served_call.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include "call/shape.h"
+#include "ops/blas/abi.h"
+#include "ops/op.h"
+#include "ops/rules/rules.h"
+
+/* ---- Arguments ---- */
+
+static bool is_letter_of(const struct accel_arg *arg, char letter)
+{
+    const bool trans =
+        arg->slot == ACCEL_transa || arg->slot == ACCEL_transb || arg->slot == ACCEL_trans;
+    return letter && (strchr(arg->allowed, letter) || (letter == 'R' && trans));
+}
+
+/* Takes over one argument, as a caller in column-major order would pass it. */
+static bool take_argument(struct accel_call *call, const struct blas_arguments *from, int i)
+{
+    const struct accel_arg *arg = &call->routine->arg[i];
+    struct blas_arguments *const to = &call->blas;
+    int64_t *integer;
+    switch (arg->kind) {
+    case ACCEL_ARG_FLAG:
+        to->given[i] = to->flag[arg->slot] = from->flag[arg->slot];
+        if (arg->slot != ACCEL_side && to->given[i] == 'R') /* row-major callers pass C */
+            to->given[i] = 'C';
+        return is_letter_of(arg, from->flag[arg->slot]);
+    case ACCEL_ARG_SCALAR:
+    case ACCEL_ARG_REAL:
+        to->scalar[arg->slot] = from->scalar[arg->slot];
+        return true;
+    case ACCEL_ARG_SIZE:
+    case ACCEL_ARG_INTEGER:
+    case ACCEL_ARG_LWORK:
+        integer = blas_integer_of(call, arg);
+        to->given[i] = *integer = from->size[arg->slot];
+        return from->size[arg->slot] <= INT_MAX && from->size[arg->slot] >= -INT_MAX;
+    default: /* operands are packed; nothing else is read */
+        return true;
+    }
+}
+
+static void describe_operands(struct accel_call *call)
+{
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
+            continue;
+        struct accel_span *x = &call->span[arg->slot];
+        x->name = arg->name;
+        x->ld = 1;
+        x->inc = arg->kind == ACCEL_ARG_VECTOR;
+    }
+    shape_operands(call);
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (call->span[i].inc == 0 && call->span[i].name)
+            call->span[i].ld = accel_max(call->span[i].rows, 1);
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if (arg->kind == ACCEL_ARG_LD || arg->kind == ACCEL_ARG_INC)
+            call->blas.given[i] = *blas_integer_of(call, arg);
+    }
+}
+
+/* ---- Operands ---- */
+
+static bool takes_part(const struct accel_call *call, const struct accel_span *x)
+{
+    return (x->access & ACCEL_WRITE) || accel_is_read(call, x);
+}
+
+static bool place_operand(struct accel_call *call, int i, const struct wire_operand *from,
+                          char *area, int64_t area_bytes)
+{
+    struct accel_span *const x = &call->span[i];
+    const bool one = from->count == 1 && (call->batch == 1 || !(x->access & ACCEL_WRITE));
+    int64_t elements;
+    if (x->rows < 0 || x->cols < 0 || !accel_mul(x->rows, x->cols, &elements) ||
+        !(one || from->count == call->batch) || !accel_mul(elements, from->count, &elements) ||
+        elements > area_bytes / gpu_size_of(x))
+        return false;
+    if (from->at < 0)
+        return elements == 0 || !takes_part(call, x);
+    x->ptr = area + from->at;
+    x->stride = call->batch > 1 && !one ? x->rows * x->cols : 0;
+    return from->at % WIRE_ALIGN == 0 && from->at <= area_bytes - elements * gpu_size_of(x);
+}
+
+static bool is_for_clients(const struct accel_routine *routine)
+{
+    const struct accel_op *op = accel_op_of(routine);
+    return !op->foreign && op->gpu && (op->gpu->run || op->gpu->steps);
+}
+
+bool served_call_read(struct accel_call *call, const struct wire_request *request, char *area,
+                      int64_t area_bytes)
+{
+    const struct blas_arguments *from = &request->arguments;
+    if (request->routine >= accel_routine_count ||
+        !is_for_clients(&accel_routines[request->routine]))
+        return false;
+    *call = accel_call_of(&accel_routines[request->routine]);
+    if (request->batch < 1 || request->batch > INT_MAX ||
+        (request->batch > 1 && call->op->traits.group != ACCEL_BATCH))
+        return false;
+    call->batch = request->batch;
+    call->blas.layout = ACCEL_COLUMN_MAJOR;
+    call->blas.width = from->width == 64 ? 64 : 32;
+    call->blas.conjugated = from->conjugated;
+    call->blas.has_work = true;
+    for (int i = 0; i < call->routine->args; i++)
+        if (!take_argument(call, from, i))
+            return false;
+    describe_operands(call);
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (!place_operand(call, i, &request->operand[i], area, area_bytes))
+            return false;
+    return !accel_call_fault(call) && !accel_call_empty(call) && accel_call_is_supported(call);
+}
+
+/* ---- The run ---- */
+
+/* The client alone can run the original: it does, on operands that are as they were. */
+static bool no_original(void *context, const struct accel_call *part)
+{
+    (void)context, (void)part;
+    return false;
+}
+
+/* The device runs a few calls at a time: large ones do not have all of its streams, so that small
+ * ones wait for small ones alone. */
+enum { LARGE_MOST = 6 };
+#define LARGE_BYTES ((int64_t)1 << 20)
+
+static sem_t large;
+static pthread_once_t large_once = PTHREAD_ONCE_INIT;
+
+static void init_large(void)
+{
+    sem_init(&large, 0, LARGE_MOST);
+}
+
+static bool is_large(const struct accel_call *call)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        bytes += wire_bytes(&call->span[i]) * (call->span[i].stride != 0 ? call->batch : 1);
+    return bytes >= LARGE_BYTES;
+}
+
+static enum gpu_status run_in_turn(struct gpu_device *device, const struct accel_call *call,
+                                   struct gpu_host *host)
+{
+    if (!is_large(call))
+        return gpu_run(device, call, host);
+    pthread_once(&large_once, init_large);
+    while (sem_wait(&large) != 0)
+        continue; /* a signal */
+    const enum gpu_status status = gpu_run(device, call, host);
+    sem_post(&large);
+    return status;
+}
+
+void served_call_run(struct wire_reply *reply, struct gpu_device *device,
+                     const struct accel_call *call, const struct wire_request *request)
+{
+    struct gpu_host host = {.original = no_original,
+                            .caches = request->cache & WIRE_DIGESTS,
+                            .digests = request->cache & WIRE_DIGESTS,
+                            .weighs = request->cache & WIRE_WEIGHS,
+                            .precision = request->precision < GPU_PRECISIONS
+                                             ? (enum gpu_precision)request->precision
+                                             : GPU_NATIVE};
+    memset(reply, 0, sizeof *reply);
+    const bool hopeless = call->op->gpu->is_hopeless && call->op->gpu->is_hopeless(call);
+    reply->status = hopeless ? GPU_UNSUPPORTED : run_in_turn(device, call, &host);
+    reply->precision = host.precision;
+    reply->blame = host.blame;
+    reply->up_bytes = host.up_bytes;
+    reply->down_bytes = host.down_bytes;
+    reply->cached_bytes = host.cached_bytes;
+    reply->set_up = host.set_up;
+    memcpy(reply->failure, host.failure, sizeof reply->failure);
+}

@@ -1,0 +1,19 @@
+/*
+ * A call that a client of `accel serve` asks for. Nothing that the client has written is believed:
+ * the request is the server's own copy, and each number of it is checked here.
+ */
+#ifndef ACCEL_SERVED_CALL_H
+#define ACCEL_SERVED_CALL_H
+
+#include "gpu/remote/wire.h"
+
+/* Makes the call of a request, its operands in the client's area. Returns false if that is no call
+ * that a client makes: one of BLAS or LAPACK, valid, not empty, with its operands in the area. */
+bool served_call_read(struct accel_call *call, const struct wire_request *request, char *area,
+                      int64_t area_bytes);
+
+/* Runs it on a device, as the request says. */
+void served_call_run(struct wire_reply *reply, struct gpu_device *device,
+                     const struct accel_call *call, const struct wire_request *request);
+
+#endif

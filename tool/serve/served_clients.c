@@ -1,0 +1,304 @@
+#define _GNU_SOURCE
+#include "served_clients.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/host/cpu.h"
+#include "base/thread/clock.h"
+#include "served_call.h"
+
+/* More are refused: each has a thread. */
+enum { CLIENTS_MOST = WIRE_CLIENTS_MOST };
+
+#define LOOK_US       50
+#define WAIT_MS       500
+#define HELLO_SECONDS 2
+
+struct served_client {
+    struct served_client *next;
+    int socket;
+    struct gpu_device *device;
+    struct wire_lane *lane; /* NULL: none yet */
+    int64_t area_bytes;
+    int pid;
+    double came_ms;
+    atomic_bool computes;
+    struct wire_served served; /* under the lock, as `all` is */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct served_client *clients;
+static int count;
+static struct wire_served all;
+static double began_ms;
+
+/* ---- The first messages ---- */
+
+static bool is_allowed(struct served_client *client)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    const bool known = getsockopt(client->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+    client->pid = known ? peer.pid : 0;
+    return known && (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static int make_memory(int64_t bytes)
+{
+    const int memory = memfd_create("accel-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memory < 0)
+        return -1;
+    if (ftruncate(memory, (off_t)bytes) == 0 &&
+        fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return memory;
+    close(memory);
+    return -1;
+}
+
+/* memory: -1: none goes with it. */
+static bool send_welcome(int socket, const struct wire_welcome *welcome, int memory)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {(void *)(uintptr_t)welcome, sizeof *welcome};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (memory >= 0) {
+        memset(&control, 0, sizeof control);
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+        struct cmsghdr *const right = CMSG_FIRSTHDR(&message);
+        right->cmsg_level = SOL_SOCKET;
+        right->cmsg_type = SCM_RIGHTS;
+        right->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(right), &memory, sizeof memory);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *welcome;
+}
+
+static bool make_lane(struct served_client *client, struct wire_welcome *welcome)
+{
+    const int64_t bytes = WIRE_AREA + client->area_bytes;
+    const int memory = make_memory(bytes);
+    void *at = memory < 0 ? MAP_FAILED
+                          : mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_NORESERVE, memory, 0);
+    if (at == MAP_FAILED) {
+        snprintf(welcome->why, sizeof welcome->why, "the server has no memory for one more client");
+        send_welcome(client->socket, welcome, -1);
+    } else {
+        pthread_mutex_lock(&lock);
+        client->lane = at;
+        pthread_mutex_unlock(&lock);
+        welcome->area_bytes = client->area_bytes;
+        welcome->info = *gpu_info(client->device);
+        welcome->info.chosen = NULL;
+    }
+    const bool welcomed = at != MAP_FAILED && send_welcome(client->socket, welcome, memory);
+    if (memory >= 0)
+        close(memory);
+    return welcomed;
+}
+
+/* Tells who asks, if that is of this build, what has been done so far. */
+static void answer(const struct served_client *asks, struct wire_hello *hello)
+{
+    struct wire_state *const state = calloc(1, sizeof *state);
+    hello->magic = WIRE_MAGIC;
+    if (!state || wire_is_other(hello)) {
+        free(state);
+        return;
+    }
+    const double now_ms = accel_now_ms();
+    wire_hello(&state->server);
+    state->pid = getpid();
+    strcpy(state->gpu, gpu_info(asks->device)->name);
+    pthread_mutex_lock(&lock);
+    state->up_ms = now_ms - began_ms;
+    state->all = all;
+    for (const struct served_client *c = clients; c; c = c->next)
+        if (c->lane && state->clients < WIRE_CLIENTS_MOST)
+            state->client[state->clients++] = (struct wire_client){
+                c->pid, atomic_load(&c->computes), now_ms - c->came_ms, c->served};
+    pthread_mutex_unlock(&lock);
+    send(asks->socket, state, sizeof *state, MSG_NOSIGNAL);
+    free(state);
+}
+
+static bool greet(struct served_client *client)
+{
+    const struct timeval most = {.tv_sec = HELLO_SECONDS};
+    struct wire_hello hello;
+    struct wire_welcome welcome = {.area_bytes = 0};
+    setsockopt(client->socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    setsockopt(client->socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+    wire_hello(&welcome.server);
+    if (!is_allowed(client) ||
+        recv(client->socket, &hello, sizeof hello, 0) != (ssize_t)sizeof hello)
+        return false;
+    if (hello.magic == WIRE_ASKS) {
+        answer(client, &hello);
+        return false;
+    }
+    if (wire_is_other(&hello)) {
+        snprintf(welcome.why, sizeof welcome.why, "the server is of another version");
+        send_welcome(client->socket, &welcome, -1);
+        return false;
+    }
+    return make_lane(client, &welcome);
+}
+
+/* ---- Its calls ---- */
+
+static bool has_left(const struct served_client *client)
+{
+    struct pollfd end = {.fd = client->socket, .events = POLLIN};
+    return poll(&end, 1, 0) != 0; /* a client sends nothing after its first message */
+}
+
+static void count_call(struct wire_served *served, const struct wire_reply *reply, double ms)
+{
+    served->calls += reply->status == GPU_OK;
+    served->refused += reply->status != GPU_OK;
+    served->up_bytes += reply->up_bytes;
+    served->down_bytes += reply->down_bytes;
+    served->busy_ms += ms;
+}
+
+static void serve_call(struct served_client *client)
+{
+    struct wire_lane *const lane = client->lane;
+    struct wire_request request;
+    struct wire_reply reply = {.status = GPU_UNSUPPORTED};
+    struct accel_call call;
+    const double begun_ms = accel_now_ms();
+    atomic_store(&client->computes, true);
+    memcpy(&request, &lane->request, sizeof request);
+    __asm__ volatile("" ::: "memory"); /* the copy alone is looked at */
+    if (served_call_read(&call, &request, (char *)lane + WIRE_AREA, client->area_bytes))
+        served_call_run(&reply, client->device, &call, &request);
+    memcpy(&lane->reply, &reply, sizeof reply);
+    atomic_store(&client->computes, false);
+    pthread_mutex_lock(&lock);
+    count_call(&client->served, &reply, accel_now_ms() - begun_ms);
+    count_call(&all, &reply, accel_now_ms() - begun_ms);
+    pthread_mutex_unlock(&lock);
+}
+
+static void serve(struct served_client *client)
+{
+    struct turns *const turns = &client->lane->turns;
+    for (;;) {
+        const enum turn now =
+            turns_await(turns, TURN_SERVER, cpu_usable() > 1 ? LOOK_US : 0, WAIT_MS);
+        if (now == TURN_OVER)
+            return;
+        if (now == TURN_SERVER) {
+            serve_call(client);
+            turns_pass(turns, TURN_CLIENT);
+        } else if (has_left(client)) {
+            return;
+        }
+    }
+}
+
+static void leave(struct served_client *client)
+{
+    pthread_mutex_lock(&lock);
+    struct served_client **at = &clients;
+    while (*at != client)
+        at = &(*at)->next;
+    *at = client->next;
+    count--;
+    pthread_mutex_unlock(&lock);
+    if (client->lane)
+        munmap(client->lane, (size_t)(WIRE_AREA + client->area_bytes));
+    close(client->socket);
+    free(client);
+}
+
+static void *run_client(void *argument)
+{
+    struct served_client *const client = argument;
+    if (greet(client))
+        serve(client);
+    leave(client);
+    return NULL;
+}
+
+void served_client_begin(int socket, struct gpu_device *device, int64_t area_bytes)
+{
+    struct served_client *client = malloc(sizeof *client);
+    pthread_t thread;
+    pthread_attr_t detached;
+    if (!client || served_clients() >= CLIENTS_MOST) {
+        free(client);
+        close(socket);
+        return;
+    }
+    *client = (struct served_client){
+        .socket = socket, .device = device, .area_bytes = area_bytes, .came_ms = accel_now_ms()};
+    pthread_mutex_lock(&lock);
+    client->next = clients;
+    clients = client;
+    count++;
+    pthread_mutex_unlock(&lock);
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &detached, run_client, client) != 0)
+        leave(client);
+    pthread_attr_destroy(&detached);
+}
+
+/* ---- All of them ---- */
+
+int served_clients(void)
+{
+    pthread_mutex_lock(&lock);
+    const int now = count;
+    pthread_mutex_unlock(&lock);
+    return now;
+}
+
+void served_clients_beat(void)
+{
+    pthread_mutex_lock(&lock);
+    if (began_ms == 0)
+        began_ms = accel_now_ms();
+    for (struct served_client *c = clients; c; c = c->next)
+        if (c->lane)
+            atomic_fetch_add(&c->lane->beats, 1);
+    pthread_mutex_unlock(&lock);
+}
+
+static void end_lanes(void)
+{
+    pthread_mutex_lock(&lock);
+    for (struct served_client *c = clients; c; c = c->next)
+        if (c->lane)
+            turns_pass(&c->lane->turns, TURN_OVER);
+        else
+            shutdown(c->socket, SHUT_RDWR);
+    pthread_mutex_unlock(&lock);
+}
+
+/* A thread that computes passes its turn on when it is done, so it is told again and again. */
+void served_clients_end(void)
+{
+    const struct timespec again = {.tv_nsec = 20 * 1000000};
+    while (served_clients() > 0) {
+        end_lanes();
+        nanosleep(&again, NULL);
+    }
+}
