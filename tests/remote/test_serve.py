@@ -1,0 +1,405 @@
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""A process that owns the GPU (`accel serve`) runs the calls of others: right, as in the process, and without CUDA there; in
+forked children, too. Whichever of the two ends at whatever moment, or lies, the other one goes on."""
+
+import os
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from lib.log import lines_for, outcomes, parse_log, said
+from lib.programs import BUILD, LOG, LONG, RUNTIME, SHIM, clean_env, start
+
+ACCEL = BUILD / "accel"
+AUTO = {**SHIM, "OPENBLAS_NUM_THREADS": "1", "ACCEL_CUDA_DIR": "/nowhere"}
+GPU = ("gpu0", "forced")
+# Of a routine, so many calls in so many rounds.
+ROUNDS = 400 if LONG else 40
+DEBIAN_PYTHON = "/usr/bin/python3"
+
+
+class Server:
+    """One at a path of its own, until it is stopped."""
+
+    def __init__(self, folder, *options, **env):
+        self.path, self.options = folder / "serve", options
+        self.env = {**clean_env(str(folder)), "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0", **env}
+        self.begin()
+
+    def begin(self):
+        self.process = subprocess.Popen([ACCEL, "serve", f"--socket={self.path}", "--idle=0", *self.options], env=self.env, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == f"accel serve: Test GPU, at {self.path}\n", self.process.stderr.read()
+
+    def client(self, **env):
+        return {**AUTO, "ACCEL_SERVER": str(self.path), **env}
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        """By SIGTERM; what it has written to stderr."""
+        self.process.terminate()
+        stderr = self.process.communicate(timeout=60)[1]
+        assert self.process.returncode == 0, stderr
+        assert not self.path.exists()
+        return stderr
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
+    def files(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def lanes(self):
+        """How many it has mapped."""
+        return Path(f"/proc/{self.process.pid}/maps").read_text().count("memfd:accel-lane")
+
+
+@pytest.fixture(scope="module")
+def folder():
+    # A socket's path has little room.
+    with tempfile.TemporaryDirectory(prefix="accel-serve-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    (folder / "shared").mkdir()
+    server = Server(folder / "shared")
+    yield server
+    assert server.end() == ""
+
+
+@pytest.fixture
+def own_server(folder):
+    """One that the test may end."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    servers = []
+
+    def begin(*options, **env):
+        servers.append(Server(place, *options, **env))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        server.kill()
+
+
+def begin(server, *steps, **env):
+    return subprocess.Popen([BUILD / "tests/steps", *steps], env={**clean_env("/tmp"), **server.client(ACCEL_POLICY="gpu", **env)},
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(what):
+    until = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+# ---- Calls ----
+
+def test_products_and_systems_run_there_without_cuda_here(server):
+    done = start("steps", "maps", "dgemm:300:3", "dsyrk:300:3", "solve:300:3", "maps", env=server.client(**LOG, ACCEL_POLICY="gpu"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("libcuda is not there") == 2
+    assert done.stdout.count(" 0 wrong") == 3
+    for sym in ("dgemm_", "dsyrk_", "dgesv_"):
+        assert outcomes(lines_for(done, sym=sym)) == 3 * [GPU]
+    line, = re.findall("(?m)^.* event=gpu .*", done.stderr)
+    assert " chosen=server " in line
+
+
+def test_the_first_call_that_pays_goes_there_at_once(server):
+    """Nobody waits for CUDA, nothing is warmed up."""
+    done = start("steps", "dgemm:1000:1", env=server.client(**LOG))
+    assert outcomes(lines_for(done, sym="dgemm_")) == [("gpu0", "faster")]
+
+
+@pytest.mark.parametrize("interface", ("fortran", "no-lengths", "cblas-column", "cblas-row"))
+@pytest.mark.parametrize("program, library", (("random_calls", "liblacking.so"), ("random_calls64", "liblacking64.so")),
+                         ids=("LP64", "ILP64"))
+def test_random_calls(server, program, library, interface):
+    done = start(program, "-f", "y", "-l", BUILD / "tests" / library, "-i", interface, "-s", 7000, "-c", ROUNDS,
+                 env=server.client(**LOG, ACCEL_POLICY="gpu"), timeout=1800)
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-500:]
+    assert re.search(r"(?m)^[1-9]\d+ calls, 0 wrong$", done.stdout)
+    lines = [f for f in lines_for(done) if (f["ran"], f["why"]) != ("cpu", "empty")]
+    assert not [f for f in lines if f["ran"] != "gpu0"][:5]
+    # Each routine of BLAS that the device has.
+    assert len({f["sym"] for f in lines}) > 70
+
+
+@pytest.mark.parametrize("program", ("random_lapack", "random_lapack64"))
+def test_random_calls_of_lapack(server, tmp_path, program):
+    log = tmp_path / "log"
+    done = start(program, "-f", "tyesmv", "-n", 60, "-c", 2 if LONG else 1, env=server.client(
+        **LOG, ACCEL_POLICY="gpu", ACCEL_LOG_FILE=str(log)), timeout=1800)
+    wrong = [line for line in done.stderr.splitlines() if line.startswith("wrong: ")]
+    assert done.returncode == 0, (done.stdout[-300:], wrong[:8])
+    assert re.search(r"(?m)^\d+ cases, [1-9]\d* calls, 0 wrong,", done.stdout)
+    ran = {f["sym"] for f in parse_log(log.read_text()) if f["ran"] == "gpu0"}
+    assert len(ran) > 60
+
+
+def test_inputs_that_come_again_are_found_there(own_server):
+    """By a digest of what is in the lane."""
+    done = start("steps", "dgemm:1000:5", env=own_server().client(**LOG, ACCEL_POLICY="gpu", ACCEL_RESIDENT="hash"))
+    assert " 0 wrong" in done.stdout
+    assert [(f["up_mb"], f.get("kept_mb")) for f in lines_for(done, sym="dgemm_")] == 2 * [("16", None)] + 3 * [("0", "16")]
+
+
+def test_eight_threads(server):
+    done = start("steps", "threads:8:200:20", "solvers:8:100:20", "team:4:200:20", env=server.client(**LOG, ACCEL_POLICY="gpu"))
+    assert done.returncode == 0, done.stdout
+    assert {(f["ran"], f["why"]) for f in lines_for(done, sym="dgemm_")} == {GPU}
+
+
+IN_PROCESS = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
+
+
+def test_a_process_with_larger_operands_starts_cuda_itself(own_server):
+    """From then on all its calls are there."""
+    server = own_server("--room=1")
+    done = start("steps", "dgemm:100:2", "dgemm:300:2", "dgemm:100:2", env=server.client(**LOG, **IN_PROCESS, ACCEL_POLICY="gpu"))
+    assert outcomes(lines_for(done, sym="dgemm_")) == 6 * [GPU]
+    first, second = re.findall("(?m)^.* event=gpu .*", done.stderr)
+    assert " chosen=server " in first
+    assert " chosen=only " in second
+    assert done.stdout.count(" 0 wrong") == 3
+
+
+def test_a_training_starts_cuda_here(server):
+    """What the provider's own allocator makes, such as a model, is made in the process."""
+    done = start("svm_calls", "rand", env=server.client(**LOG, **IN_PROCESS, ACCEL_POLICY="gpu"))
+    assert done.returncode == 0
+    assert {where for where in outcomes(lines_for(done, sym="svm_train"))} == {GPU}
+    assert "chosen=server" not in done.stderr
+
+
+def test_where_there_is_no_gpu_beside_the_server_these_stay_on_the_cpu(own_server):
+    server = own_server("--room=1")
+    done = start("steps", "dgemm:100:2", "dgemm:300:2", "dgemm:100:2", "dgemm:300:2", env=server.client(**LOG, ACCEL_POLICY="gpu"))
+    assert [where[0] for where in outcomes(lines_for(done, sym="dgemm_"))] == ["gpu0", "gpu0", "cpu", "cpu", "gpu0", "gpu0", "cpu", "cpu"]
+    assert done.stdout.count(" 0 wrong") == 4
+
+
+def test_small_calls_do_not_wait_behind_large_ones(own_server):
+    """Twelve threads have large products under way all the time, of which each copy and kernel takes a while."""
+    server = own_server(TESTGPU_DELAY_US="3000")
+    large = begin(server, "threads:12:700:1000")
+    wait_for(lambda: server.lanes() == 12)
+    times = {n: [float(f["ms"]) for f in lines_for(start("steps", f"dgemm:{n}:12", env=server.client(**LOG, ACCEL_POLICY="gpu")), sym="dgemm_")]
+             for n in (64, 700)}
+    assert large.poll() is None
+    large.kill()
+    large.communicate()
+    # An eighth of the time; half of it where large ones may have all of the device's streams.
+    assert statistics.median(times[64]) < 0.3 * statistics.median(times[700]), times
+
+
+# ---- Forked children ----
+
+FORKS = """
+import multiprocessing, numpy, os, sys
+def solve(seed):
+    a = numpy.random.default_rng(seed).random((300, 300)) + 300 * numpy.eye(300)
+    return float(numpy.abs(numpy.linalg.solve(a, a @ numpy.ones(300)) - 1).max()) < 1e-10
+if __name__ == "__main__":
+    how, count = sys.argv[1], int(sys.argv[2])
+    assert solve(0)
+    if how == "os.fork":
+        for i in range(count):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if solve(i) else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    else:
+        with multiprocessing.get_context(how).Pool(4) as pool:
+            assert all(pool.map(solve, range(count)))
+    assert solve(0)
+"""
+forks = pytest.mark.skipif(bool(RUNTIME), reason="a sanitizer's runtime is not made for a child that is forked beside other threads")
+
+
+@forks
+@pytest.mark.parametrize("how, count", (("os.fork", 200), ("fork", 40), ("forkserver", 40), ("spawn", 8)))
+def test_children_of_a_process_that_has_used_it(server, tmp_path, how, count):
+    """Each connects anew; without a server those that are forked stay on the CPU."""
+    script, log = tmp_path / "program.py", tmp_path / "log"
+    script.write_text(FORKS)
+    done = start(DEBIAN_PYTHON, script, how, count, env=server.client(**LOG, ACCEL_POLICY="gpu", ACCEL_LOG_FILE=f"{log}.%p"))
+    assert done.returncode == 0, done.stderr[-800:]
+    by_process = {}
+    for path in tmp_path.glob("log.*"):
+        for f in parse_log(path.read_text()):
+            if f["sym"].startswith("dgesv"):
+                by_process.setdefault(f["pid"], []).append((f["ran"], f["why"]))
+    assert sum(map(len, by_process.values())) == count + 2
+    assert {where for wheres in by_process.values() for where in wheres} == {GPU}
+    assert len(by_process) > 1
+
+
+# ---- Who ends, and when ----
+
+def test_a_server_that_ends_costs_a_call_its_time_alone(own_server, tmp_path):
+    """The call in which it ends is computed here; the next ones find the server that comes after it."""
+    server = own_server()
+    client = begin(server, "during:6000:100", **LOG, ACCEL_LOG_FILE=str(tmp_path / "log"))
+    for _ in range(3):
+        time.sleep(0.5)
+        server.kill()
+        time.sleep(0.5)
+        server.begin()
+    stdout, _ = client.communicate(timeout=120)
+    assert client.returncode == 0, stdout
+    assert " 0 wrong" in stdout
+    ran = outcomes(parse_log((tmp_path / "log").read_text()))
+    assert ran.count(GPU) > 10
+    assert ran[-1] == GPU
+    assert ran[0] == GPU
+    assert {where for where in ran if where != GPU} == {("cpu", "error")}
+
+
+def test_killed_at_any_moment(own_server):
+    """A server that is killed again and again under four programs: no result is wrong, none hangs."""
+    server = own_server()
+    clients = [begin(server, f"during:{20000 if LONG else 8000}:{n}") for n in (40, 150, 300, 500)]
+    kills = 0
+    while any(client.poll() is None for client in clients):
+        time.sleep(0.05 + 0.37 * (kills % 7) / 7)
+        server.kill()
+        server.begin()
+        kills += 1
+    for client in clients:
+        stdout, stderr = client.communicate()
+        assert client.returncode == 0, stdout + stderr[-500:]
+        assert " 0 wrong" in stdout
+    assert kills >= 5
+
+
+def test_clients_that_are_killed_leave_nothing(own_server):
+    server = own_server()
+    assert start("steps", "threads:4:100:20", env=server.client(ACCEL_POLICY="gpu")).returncode == 0
+    for i in range(60 if LONG else 20):
+        if i == 5:
+            wait_for(lambda: server.lanes() == 0)
+            threads, files = server.threads(), server.files()
+        client = begin(server, "dgemm:600:1000")
+        time.sleep(0.05 + 0.02 * (i % 11))
+        client.kill()
+        client.communicate()
+    wait_for(lambda: server.lanes() == 0)
+    assert server.threads() <= threads + 4 # the copy pool's come and go
+    wait_for(lambda: server.files() == files)
+    assert start("steps", "dgemm:100:5", env=server.client(ACCEL_POLICY="gpu")).stdout.count(" 0 wrong") == 1
+
+
+def test_a_server_that_gives_no_sign_of_life(own_server):
+    """Stopped, it is waited for ten seconds, and then left."""
+    server = own_server()
+    client = begin(server, "dgemm:300:1", f"await:{server.path}.go", "dgemm:300:1", **LOG)
+    time.sleep(1)
+    server.process.send_signal(signal.SIGSTOP)
+    Path(f"{server.path}.go").touch()
+    stdout, stderr = client.communicate(timeout=60)
+    server.process.send_signal(signal.SIGCONT)
+    assert stdout.count(" 0 wrong") == 2
+    assert outcomes(parse_log(stderr)) == [GPU, ("cpu", "error")]
+
+
+# ---- Who is no server of ours ----
+
+def as_server(path, answer):
+    """Listens at a path, and does this with the first connection."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening.bind(str(path))
+    listening.listen()
+
+    def run():
+        connection, _ = listening.accept()
+        answer(connection)
+        connection.close()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+ANSWERS = {"closes": lambda c: None, "says nothing": lambda c: time.sleep(4), "sends another message": lambda c: c.send(b"hello"),
+           "is of another build": lambda c: (c.recv(10000), c.send(b"x" * WELCOME_BYTES))}
+WELCOME_BYTES = 2048
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_who_is_no_server_is_left_alone(folder, answer):
+    place = Path(tempfile.mkdtemp(dir=folder)) / "serve"
+    as_server(place, ANSWERS[answer])
+    begun = time.monotonic()
+    done = start("steps", "dgemm:600:3", env={**AUTO, **LOG, "ACCEL_SERVER": str(place)})
+    assert done.stdout.count(" 0 wrong") == 1
+    assert {f["ran"] for f in lines_for(done, sym="dgemm_")} == {"cpu"}
+    assert time.monotonic() - begun < 30
+    assert any(line.startswith(f"accel: {place}: ") for line in said(done)), said(done)
+
+
+@pytest.mark.parametrize("off", ({"ACCEL_SERVER": "off"}, {"ACCEL_SERVER": "0"}, {"CUDA_VISIBLE_DEVICES": "-1"}, {"CUDA_VISIBLE_DEVICES": ""}), ids=str)
+def test_off(server, off):
+    done = start("steps", "dgemm:600:3", env={**server.client(**LOG), **off})
+    assert "chosen=server" not in done.stderr
+    assert {f["ran"] for f in lines_for(done, sym="dgemm_")} == {"cpu"}
+
+
+# ---- What it has done ----
+
+def top(server, *options):
+    return subprocess.run([ACCEL, "top", f"--socket={server.path}", *options], env=clean_env("/tmp"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_top(own_server):
+    server = own_server()
+    client = begin(server, "dgemm:200:5", "solve:100:3", f"await:{server.path}.go", "dgemm:100:1")
+    wait_for(lambda: re.search(r"(?m)^ *all +\d+ +8 ", top(server, "--once").stdout))
+    lines = top(server).stdout.splitlines()
+    assert lines[0] == f"accel serve, pid {server.process.pid}: Test GPU, 1 lanes"
+    assert lines[1].split() == "pid seconds calls refused up MB down MB busy % program".split()
+    for line, name in zip(lines[2:], ("all", str(client.pid))):
+        assert line.split()[0] == name
+        assert line.split()[2:6] == ["8", "0", "3.4", "1.8"], line
+    assert lines[3].split()[-1] == "steps"
+    Path(f"{server.path}.go").touch()
+    client.communicate()
+    wait_for(lambda: server.lanes() == 0)
+    lines = top(server).stdout.splitlines()
+    assert [line.split()[2] for line in lines[2:]] == ["9"]
+    metrics = dict(line.split() for line in top(server, "--metrics").stdout.splitlines() if not line.startswith("#"))
+    assert (metrics["accel_serve_calls_total"], metrics["accel_serve_lanes"]) == ("9", "0")
+    assert float(metrics["accel_serve_upload_bytes_total"]) > 3e6
+
+
+def test_top_without_a_server(folder):
+    done = subprocess.run([ACCEL, "top", f"--socket={folder}/none"], env=clean_env("/tmp"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"accel top: {folder}/none: no server answers: No such file or directory\n"
+
+
+# ---- Clients that lie ----
+
+@pytest.mark.parametrize("seed", range(1, 9 if LONG else 3))
+def test_clients_that_lie(server, seed):
+    """Whatever they ask for, the server serves on."""
+    count = 1_000_000 if LONG else 5000
+    done = start("hostile_client", server.path, seed, count, timeout=7200)
+    assert done.returncode == 0, done.stderr
+    assert int(re.fullmatch(rf"{count} requests, (\d+) done\n", done.stdout)[1]) > count / 20
+    assert start("steps", "dgemm:100:5", "solve:100:5", env=server.client(ACCEL_POLICY="gpu")).stdout.count(" 0 wrong") == 2
