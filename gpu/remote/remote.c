@@ -23,13 +23,6 @@
 static const char *only; /* the path that the user has given, or NULL */
 static bool is_hidden;   /* the user wants no GPU: CUDA's variable names none */
 
-void remote_prepare(const char *path)
-{
-    const char *devices = getenv("CUDA_VISIBLE_DEVICES");
-    only = path;
-    is_hidden = devices && (!devices[0] || devices[0] == '-');
-}
-
 /* Puts two texts together; an empty path: they do not fit. */
 static void put_path(char path[REMOTE_PATH_BYTES], const char *folder, const char *name)
 {
@@ -63,20 +56,35 @@ static bool find_socket(char path[REMOTE_PATH_BYTES])
     return found;
 }
 
+/* Whether one was there as the program started. A sandbox that it has entered since may kill it for
+ * a look. */
+static bool was_there;
+
+void remote_prepare(const char *path)
+{
+    char there[REMOTE_PATH_BYTES];
+    const char *devices = getenv("CUDA_VISIBLE_DEVICES");
+    only = path;
+    is_hidden = devices && (!devices[0] || devices[0] == '-');
+    was_there = find_socket(there);
+}
+
 #define LOOK_AGAIN_MS 5000
 
 static _Atomic int64_t looked_ms = INT64_MIN / 2;
 
 bool remote_is_there(void)
 {
-    static atomic_bool was_there;
+    static atomic_bool is_there;
+    if (!was_there)
+        return false;
     const int64_t now_ms = (int64_t)accel_now_ms();
     if (now_ms - atomic_load(&looked_ms) < LOOK_AGAIN_MS)
-        return atomic_load(&was_there);
+        return atomic_load(&is_there);
     char path[REMOTE_PATH_BYTES];
     atomic_store(&looked_ms, now_ms);
-    atomic_store(&was_there, find_socket(path));
-    return atomic_load(&was_there);
+    atomic_store(&is_there, find_socket(path));
+    return atomic_load(&is_there);
 }
 
 /* ---- The lanes of this process ---- */
@@ -97,9 +105,14 @@ static struct remote_device {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the lanes' places */
 FORKS_LOCK(lock);
 
+/* Whether there has been a lane: a child that has none touches no page for that. */
+static atomic_bool has_lanes;
+
 /* The lanes are the parent's. */
 static void forget_lanes(void)
 {
+    if (!atomic_load(&has_lanes))
+        return;
     for (int i = 0; i < LANES; i++) {
         struct lane_place *const place = &remote.lane[i];
         if (place->open)
@@ -380,6 +393,8 @@ struct gpu_device *remote_start(char path[REMOTE_PATH_BYTES], char why[GPU_FAILU
         remote.common.info.host_page_tables = false; /* of the server's process */
         remote.common.functions = &functions;
     }
+    if (opened)
+        atomic_store(&has_lanes, true);
     if (opened)
         atomic_store(&remote.area_bytes, place->lane.area_bytes);
     give_place(place, opened);

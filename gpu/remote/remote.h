@@ -8,12 +8,13 @@
 
 #include "gpu/device/gpu.h"
 
-/* Sets where the server's socket is looked for: at `path` alone, or if that is NULL, where a user's
- * server and the machine's have it (remote_path()); nowhere if CUDA_VISIBLE_DEVICES names no
- * device. path stays. Call it once, at the program's start. */
+/* Looks whether there is a server; where there is none, later calls do not look. It is looked for
+ * at `path` alone, or if that is NULL, where a user's server and the machine's have it
+ * (remote_path()); nowhere if CUDA_VISIBLE_DEVICES names no device. path stays. Call it once, at
+ * the program's start. */
 void remote_prepare(const char *path);
 
-/* Whether a socket is there. Looks again after some seconds. */
+/* Whether a socket is there. Looks again after some seconds, if one was there at the start. */
 bool remote_is_there(void);
 
 enum { REMOTE_PATH_BYTES = 108 }; /* of a socket's address */

@@ -1,3 +1,3 @@
 """The commands of the tool, which test_help.py compares with those of --help."""
 
-COMMANDS = "calibrate config diff doctor estimate explain jupyter replay report run serve".split()
+COMMANDS = "calibrate config diff doctor estimate explain jupyter replay report run serve top".split()
