@@ -186,6 +186,7 @@ static struct accel_lengths syevd_workspace(const struct lapack_sizes *x)
                       : (struct accel_lengths){2 * n + 1, 0, 1};
 }
 
+/* LAPACK 3.12 takes less for a matrix of order 1: a call with less stays with LAPACK. */
 static struct accel_lengths syevr_workspace(const struct lapack_sizes *x)
 {
     return x->is_complex ? (struct accel_lengths){2 * x->n, 24 * x->n, 10 * x->n}

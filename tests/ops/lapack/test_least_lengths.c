@@ -171,6 +171,16 @@ static int call_lapack(void *function, const struct routine *r, const struct siz
     return info;
 }
 
+static void *lapack;
+static bool is_newer; /* LAPACK is 3.12 or a later one */
+
+/* Whether LAPACK takes any length. libaccel wants as much as older ones do, and leaves to LAPACK
+ * what has less. */
+static bool takes_less(const struct routine *r, const struct sizes *z)
+{
+    return is_newer && strcmp(r->name, "syevr") == 0 && z->n == 1;
+}
+
 static void assert_least(void *function, const struct routine *r, const char *name,
                          const struct sizes *z)
 {
@@ -198,15 +208,13 @@ static void assert_least(void *function, const struct routine *r, const char *na
         const int info = call_lapack(function, r, z, accel_is_complex(dtype), lengths, argument_of);
         if (which >= 0 && !argument_of[which])
             continue;
-        const int expected = which < 0 ? 0 : argument_of[which];
+        const int expected = which < 0 || takes_less(r, z) ? 0 : argument_of[which];
         if (refused != expected || (which >= 0 && info != -expected))
             fail_msg("%s m %d n %d nrhs %d jobs %c%c: lengths %d %d %d, refused %d, INFO %d", name,
                      z->m, z->n, z->nrhs, z->job, z->other, lengths[0], lengths[1], lengths[2],
                      refused, info);
     }
 }
-
-static void *lapack;
 
 static void assert_routine(const struct routine *r, const char *jobs, const char *others)
 {
@@ -239,11 +247,22 @@ static void assert_routine(const struct routine *r, const char *jobs, const char
     }
 }
 
+static bool is_3_12(void)
+{
+    void (*version)(int *, int *, int *);
+    int major = 0, minor = 0, patch = 0;
+    *(void **)&version = dlsym(lapack, "ilaver_");
+    assert_non_null(version);
+    version(&major, &minor, &patch);
+    return major > 3 || minor >= 12;
+}
+
 static void lapack_wants_as_much(void **state)
 {
     (void)state;
     if (!lapack)
         skip(); /* the reference is not installed */
+    is_newer = is_3_12();
     for (size_t i = 0; i < sizeof routines / sizeof *routines; i++) {
         const char *name = routines[i].name;
         const bool svd = strcmp(name, "gesvd") == 0, all = strcmp(name, "gesdd") == 0;
