@@ -71,7 +71,7 @@ CUresult CUDAAPI cuDriverGetVersion(int *version)
     DRIVER_ENTER(TESTGPU_ANYTIME, "version=%p", (void *)version);
     if (version == NULL)
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
-    *version = CUDA_VERSION;
+    *version = DRIVER_VERSION;
     TESTGPU_RETURN(CUDA_SUCCESS);
 }
 

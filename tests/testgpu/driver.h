@@ -13,6 +13,9 @@ extern const struct testgpu_library driver_library;
 
 enum { DEVICES_MAX = 16 };
 
+/* CUDA 13.0, as its cuBLAS is, whichever release has the headers that it is compiled with. */
+enum { DRIVER_VERSION = 13000 };
+
 struct driver {
     pthread_mutex_t lock;
     /* An operation ended, a pin was dropped; where speeds are set, work arrived */

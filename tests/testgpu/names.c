@@ -265,7 +265,7 @@ CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **function, int versi
 {
     DRIVER_ENTER(TESTGPU_ANYTIME, "symbol=%s version=%d flags=%llu", symbol != NULL ? symbol : "-",
                  version, (unsigned long long)flags);
-    if (symbol == NULL || function == NULL || version > CUDA_VERSION)
+    if (symbol == NULL || function == NULL || version > DRIVER_VERSION)
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
     CUdriverProcAddressQueryResult found = look_up(symbol, version, function);
     if (status != NULL)
@@ -279,7 +279,7 @@ CUresult CUDAAPI cuGetProcAddress_v1(const char *symbol, void **function, int ve
 {
     DRIVER_ENTER(TESTGPU_ANYTIME, "symbol=%s version=%d flags=%llu", symbol != NULL ? symbol : "-",
                  version, (unsigned long long)flags);
-    if (symbol == NULL || function == NULL || version > CUDA_VERSION)
+    if (symbol == NULL || function == NULL || version > DRIVER_VERSION)
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
     TESTGPU_RETURN(look_up(symbol, version, function) == CU_GET_PROC_ADDRESS_SUCCESS
                        ? CUDA_SUCCESS

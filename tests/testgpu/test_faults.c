@@ -237,7 +237,11 @@ static int capture_rule(void)
 static int procedures(void)
 {
     void *found;
+    int version;
     CUdriverProcAddressQueryResult status;
+    OK(cuDriverGetVersion(&version));
+    CHECK(version == 13000);
+    CHECK(cuGetProcAddress("cuMemAlloc", &found, 13010, 0, &status) == CUDA_ERROR_INVALID_VALUE);
     OK(cuGetProcAddress("cuMemAlloc", &found, 12000, 0, &status));
     CHECK(status == CU_GET_PROC_ADDRESS_SUCCESS && found == dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
     OK(cuGetProcAddress("cuCtxCreate", &found, 12000, 0, &status));
