@@ -18,20 +18,20 @@ echo "${0##*/} $*" >>"$CALLS"
 @pytest.fixture
 def install(tmp_path):
     """What runs it, and returns the process and the calls of apt-get and dpkg; left: of an installation that was cut
-    off; fails: which program."""
+    off; fails: which program; more: of the environment."""
     calls, updates = tmp_path / "calls", tmp_path / "admin/updates"
     updates.mkdir(parents=True)
     for name in ("apt-get", "dpkg", "dpkg-query", "sudo"):
         (tmp_path / name).write_text(WRITTEN if name != "sudo" else '#!/bin/sh\nexec "$@"\n')
         (tmp_path / name).chmod(0o755)
 
-    def install(left=True, fails=""):
+    def install(left=True, fails="", word="fuzz", **more):
         calls.write_text("")
         if left:
             (updates / "0000").touch()
         env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLS": str(calls), "FAILS": fails,
-               "DPKG_ADMINDIR": str(tmp_path / "admin")}
-        done = subprocess.run(["scripts/install-deps", "fuzz"], cwd=ROOT, text=True, capture_output=True,
+               "DPKG_ADMINDIR": str(tmp_path / "admin"), **more}
+        done = subprocess.run(["scripts/install-deps", word], cwd=ROOT, text=True, capture_output=True,
                               stdin=subprocess.DEVNULL, env=env)
         return done, [line for line in calls.read_text().splitlines() if not line.startswith("dpkg-query ")]
 
@@ -67,3 +67,13 @@ def test_a_failure_of_apt_get_s_is_the_script_s(install):
     done, after = install(fails="apt-get")
     assert done.returncode != 0
     assert after == ["dpkg --configure -a", made[0]]
+
+
+@pytest.mark.parametrize("nvcc, fetched", [({}, True), ({"NVCC": ""}, False)], ids=["by default", "NVCC="])
+def test_a_compiler_for_the_kernels_is_fetched_unless_none_is_wanted(install, tmp_path, nvcc, fetched):
+    """From no index: it cannot be had here."""
+    done, made = install(left=False, word="build", CUDA_HOME=str(tmp_path), PATH=f"{tmp_path}:/usr/bin:/bin",
+                         BUILD=str(tmp_path / "build"), PIP_NO_INDEX="1", PIP_FIND_LINKS="", **nvcc)
+    assert done.returncode == 0
+    assert ("python3-venv" in made[-1]) == fetched
+    assert ("no nvcc to be had" in done.stderr) == fetched
