@@ -1,8 +1,8 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """A bare Debian 13, with gcc 14, glibc 2.41, Python 3.13 and OpenBLAS 0.3.29: make demo builds libaccel there without a
-warning, and runs NumPy and Octave; OLD_GLIBC=1 builds there what runs with glibc 2.31. Tests of calls, of what must stay
-as it is, and of NumPy, R 4.5 and Octave 9 pass there, built by the compiler of there; and those which that compiler or
-LAPACK 3.12 has failed before: what a start touches, and the lengths of workspaces."""
+warning, and runs NumPy and Octave; OLD_GLIBC=1 builds there what runs with glibc 2.31. Tests of calls, of what must
+stay as it is, and of NumPy, R 4.5 and Octave 9 pass there, built by the compiler of there; and those which that
+compiler or LAPACK 3.12 has failed before: what a start touches, and the lengths of workspaces."""
 
 import os
 import re
@@ -58,7 +58,7 @@ def test_make_demo_says_what_ran_where(built):
     numpy, octave = built.stdout.split("The same library under GNU Octave:")
     assert len(re.findall(r"(?m)^3000 x 3000 float(?:32|64) 1500\.0$", numpy)) == 2
     assert "sym=cblas_dgemm" in numpy and "sym=dgemm_" in octave
-    assert re.search(r"(?m)^accel .* ran=cpu why=no_gpu", numpy) and re.search(r"(?m)^500$", octave)
+    assert re.search(r"(?m)^accel .* ran=cpu why=no_gpu", numpy) and re.search(r"(?m)^1000$", octave)
     assert "There is no GPU here that can be used" in octave
 
 
@@ -92,7 +92,7 @@ def test_tests_pass_there(tested, file):
     for what in re.findall(r"# (?:left out:|SKIP) (.*)", done.stdout):
         leave_out(f"{file}: {what}")
     assert done.returncode == 0, "\n".join(re.findall(r"(?m)^(?:not ok|#  ).*", done.stdout)) + done.stderr[-800:]
-    assert re.search(r"(?m)^ok [1-9]", done.stdout)
+    assert re.search(r"(?m)^ok\b(?!.*# SKIP)", done.stdout)
 
 
 def test_built_there_for_old_glibcs_it_runs_with_glibc_2_31(source):
