@@ -68,14 +68,14 @@ static void prepare_machine(void)
 {
     const int cores = cpu_usable();
     gpu_look_for_devices();
-    if (settings.server)
-        remote_prepare(settings.server[0] ? settings.server : NULL);
     ranks_read(&ranks);
     const bool adapts = !settings_wait(&settings, ranks.mpi);
     if (settings.devices.kind == ACCEL_DEVICES_NONE)
         settings.policy = ACCEL_POLICY_CPU;
     cost_start(&settings, cores, adapts, ranks.mpi && ranks.rank > 0);
     shared_file_prepare();
+    if (settings.server)
+        remote_prepare(settings.server[0] ? settings.server : NULL);
     devices_prepare(&settings, &ranks);
     select_start(&settings, cores, adapts);
     run_start(&settings, adapts);

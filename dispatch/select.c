@@ -448,8 +448,9 @@ static bool sees_cuda(unsigned long long loads)
 
 bool select_is_decided(uint64_t kind, unsigned long long loads)
 {
-    return select_filter(devices_first()).level == DISPATCH_SEE_LARGE && !sees_cuda(loads) &&
-           decision_cache_holds(kind, contention_cpu_calls());
+    /* To see CUDA may ask the system, which a sandbox may forbid: not before a decision is kept. */
+    return select_filter(devices_first()).level == DISPATCH_SEE_LARGE &&
+           decision_cache_holds(kind, contention_cpu_calls()) && !sees_cuda(loads);
 }
 
 /* False if each decision is reported, or an operand could be in device memory. */

@@ -60,12 +60,17 @@ static bool find_socket(char path[REMOTE_PATH_BYTES])
  * a look. */
 static bool was_there;
 
+bool remote_is_hidden(void)
+{
+    const char *devices = getenv("CUDA_VISIBLE_DEVICES");
+    return devices && (!devices[0] || devices[0] == '-');
+}
+
 void remote_prepare(const char *path)
 {
     char there[REMOTE_PATH_BYTES];
-    const char *devices = getenv("CUDA_VISIBLE_DEVICES");
     only = path;
-    is_hidden = devices && (!devices[0] || devices[0] == '-');
+    is_hidden = remote_is_hidden();
     was_there = find_socket(there);
 }
 

@@ -14,6 +14,9 @@
  * the program's start. */
 void remote_prepare(const char *path);
 
+/* Whether CUDA_VISIBLE_DEVICES names no device: then the user wants none of a server's, either. */
+bool remote_is_hidden(void);
+
 /* Whether a socket is there. Looks again after some seconds, if one was there at the start. */
 bool remote_is_there(void);
 
