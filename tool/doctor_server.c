@@ -98,9 +98,9 @@ struct gpu_device *doctor_server(struct checks *checks, const struct effective_c
         checks_add(checks, CHECK_OK, what, "", "switched off by ACCEL_SERVER");
         return NULL;
     }
-    if (remote_is_hidden()) {
-        checks_add(checks, CHECK_OK, what, "",
-                   "programs do not use one: CUDA_VISIBLE_DEVICES hides all devices");
+    if (remote_hidden_by()) {
+        checks_add(checks, CHECK_OK, what, "", "programs do not use one: %s hides all devices",
+                   remote_hidden_by());
         return NULL;
     }
     places_of(&places, settings);

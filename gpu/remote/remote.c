@@ -60,17 +60,18 @@ static bool find_socket(char path[REMOTE_PATH_BYTES])
  * a look. */
 static bool was_there;
 
-bool remote_is_hidden(void)
+const char *remote_hidden_by(void)
 {
-    const char *devices = getenv("CUDA_VISIBLE_DEVICES");
-    return devices && (!devices[0] || devices[0] == '-');
+    static const char name[] = "CUDA_VISIBLE_DEVICES";
+    const char *devices = getenv(name);
+    return devices && (!devices[0] || devices[0] == '-') ? name : NULL;
 }
 
 void remote_prepare(const char *path)
 {
     char there[REMOTE_PATH_BYTES];
     only = path;
-    is_hidden = remote_is_hidden();
+    is_hidden = remote_hidden_by() != NULL;
     was_there = find_socket(there);
 }
 

@@ -14,8 +14,8 @@
  * the program's start. */
 void remote_prepare(const char *path);
 
-/* Whether CUDA_VISIBLE_DEVICES names no device: then the user wants none of a server's, either. */
-bool remote_is_hidden(void);
+/* Returns the variable by which the user wants no device, of a server either; NULL: none is set. */
+const char *remote_hidden_by(void);
 
 /* Whether a socket is there. Looks again after some seconds, if one was there at the start. */
 bool remote_is_there(void);

@@ -19,6 +19,14 @@ static bool is_letter_of(const struct accel_arg *arg, char letter)
     return letter && (strchr(arg->allowed, letter) || (letter == 'R' && trans));
 }
 
+/* A client's bool may be any byte. */
+static bool is_true(const bool *from)
+{
+    unsigned char byte;
+    memcpy(&byte, from, 1);
+    return byte != 0;
+}
+
 /* Takes over one argument, as a caller in column-major order would pass it. */
 static bool take_argument(struct accel_call *call, const struct blas_arguments *from, int i)
 {
@@ -112,7 +120,7 @@ bool served_call_read(struct accel_call *call, const struct wire_request *reques
     call->batch = request->batch;
     call->blas.layout = ACCEL_COLUMN_MAJOR;
     call->blas.width = from->width == 64 ? 64 : 32;
-    call->blas.conjugated = from->conjugated;
+    call->blas.conjugated = is_true(&from->conjugated);
     call->blas.has_work = true;
     for (int i = 0; i < call->routine->args; i++)
         if (!take_argument(call, from, i))
