@@ -7,8 +7,8 @@ import sys
 
 def code_of(markdown):
     """The code cells of a notebook in MyST's Markdown."""
-    cells = re.findall(r"(?ms)^```\{code-cell\}[^\n]*\n(.*?)^```", markdown)
-    return "\n".join("\n".join(line for line in cell.splitlines() if not re.match(r":\w|[%!]|---$", line)) for cell in cells)
+    cells = re.findall(r"(?ms)^```\{code-cell\}[^\n]*\n(?:---\n.*?^---\n)?(.*?)^```", markdown)
+    return "\n".join("\n".join(line for line in cell.splitlines() if not re.match(r":\w|[%!]", line)) for cell in cells)
 
 
 def shown(node):

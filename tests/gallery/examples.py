@@ -2,6 +2,7 @@
 
 import collections
 import fnmatch
+import functools
 import re
 import shutil
 import subprocess
@@ -70,18 +71,25 @@ def demos(text):
     return ["\n".join(lines) + "\n" for lines in found]
 
 
+def write_demos(folder, blocks):
+    """A file for each block. Where these are there they stay: another run of the gallery may be reading them."""
+    texts = {f"{number:02}.m": block for number, block in enumerate(blocks, 1)}
+    if {path.name: path.read_text() for path in folder.glob("*.m")} != texts:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text)
+
+
 def octave():
     """All demos of a function each, of Octave itself and its packages."""
     folder, found = GALLERY / "Octave", []
-    shutil.rmtree(folder, ignore_errors=True)
     for path in sorted(OCTAVE.rglob("*.m")):
         blocks = demos(path.read_text(errors="replace"))
         if blocks:
             name = str(path.relative_to(OCTAVE).with_suffix("")).replace("/m/", "/", 1)
             place = folder / name
-            place.mkdir(parents=True)
-            for number, block in enumerate(blocks, 1):
-                (place / f"{number:02}.m").write_text(block)
+            write_demos(place, blocks)
             found.append(Example(f"Octave/{name}", ["octave-cli", "--no-gui", "--norc", "-q", SHOW_OCTAVE, place], place, [SHOW_OCTAVE]))
     return found
 
@@ -89,9 +97,14 @@ def octave():
 COLLECTIONS = {"scikit-learn": scikit_learn, "statsmodels": statsmodels, "R": r, "Octave": octave, "scipy": scipy}
 
 
+@functools.cache
+def all_of(collection):
+    return COLLECTIONS[collection]()
+
+
 def examples(pattern="*"):
     """Those whose names match, a pattern of the shell's, or begin with it."""
     first = re.match(r"[^/*?[]*", pattern)[0]
-    lists = [make for name, make in COLLECTIONS.items() if name.startswith(first) or first.startswith(name)]
-    found = [example for make in lists for example in make()]
+    lists = [name for name in COLLECTIONS if name.startswith(first) or first.startswith(name)]
+    found = [example for name in lists for example in all_of(name)]
     return [e for e in found if fnmatch.fnmatchcase(e.name, pattern) or e.name.startswith(pattern)]

@@ -11,6 +11,7 @@ from regress.compare import NUMBER, last_digit, skeleton, value
 
 NETWORK = re.compile(r"URLError|Connection refused|ConnectionRefused|ProxyError|Max retries exceeded|cannot open URL|name resolution")
 MISSING = re.compile(r"(?:ModuleNotFoundError: No module named|there is no package called|ImportError:).*")
+ERROR = re.compile(r"(?i)[\w.]*error\b")
 NO_REASON = re.compile(r"ignoring const execution_exception|^Execution halted|^Calls: ")
 # Same text and numbers; then why there is nothing to say; then what is wrong.
 FINE = ("same", "rounding", "sensitive", "not repeatable")
@@ -99,7 +100,8 @@ def why_alone(plain):
     """Why an example says nothing without libaccel, either."""
     errors = "\n".join(plain.texts["stderr"])
     said = [line for name in ("stdout", "stderr") for line in plain.texts[name] if line.strip() and not NO_REASON.search(line)]
-    last = " ".join(line.strip() for line in said[-2:])
+    first = max((i for i, line in enumerate(said) if ERROR.match(line)), default=-2)
+    last = " ".join(line.strip() for line in said[first:][:2])
     if plain.end == "too long":
         return "too long alone", ""
     if NETWORK.search(errors):

@@ -1,6 +1,7 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """The gallery's verdicts, of runs that never were; how examples are cut out of notebooks and functions' files."""
 
+import os
 import sys
 import tempfile
 from struct import pack
@@ -8,7 +9,7 @@ from struct import pack
 import pytest
 
 from gallery.cells import code_of, program
-from gallery.examples import Example, demos
+from gallery.examples import Example, demos, write_demos
 from gallery.judge import judge
 from gallery.runs import Output, lines_of
 from gallery.table import faults
@@ -108,6 +109,14 @@ def test_alone(end, errors, verdict):
     assert judged(output(end=end, errors=errors), None, None)["verdict"] == verdict
 
 
+def test_the_reason_is_the_last_error():
+    plain = output("error: plot: no", "-- demo 02", "error: plot: not", end="exit status 1", errors=["Qt is better."])
+    assert judged(plain, None, None)["note"] == "exit status 1: error: plot: not Qt is better."
+    plain = output(end="exit status 1", errors=["Traceback:", "Error in f(x) : ", "  no x", "  here", "Execution halted"])
+    assert judged(plain, None, None)["note"] == "exit status 1: Error in f(x) : no x"
+    assert judged(output("a", "b", "c", end="exit status 1"), None, None)["note"] == "exit status 1: b c"
+
+
 def test_ends():
     fine = output("1")
     assert judged(fine, output(end="SIGSEGV"), fine)["verdict"] == "FAILS without a GPU"
@@ -148,9 +157,24 @@ def test_demos_of_a_function():
     assert demos(text) == [" x = 1;\n y = 2;\n", " w = 4;\n"]
 
 
+def test_demos_that_are_there_stay(tmp_path):
+    folder = tmp_path / "f"
+    write_demos(folder, ["a\n", "b\n"])
+    with (folder / "01.m").open() as reader:
+        write_demos(folder, ["a\n", "b\n"])
+        assert os.path.samefile(folder / "01.m", reader.fileno())
+    write_demos(folder, ["c\n"])
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"01.m": "c\n"}
+
+
 def test_cells_of_a_notebook():
     text = "# T\n```{code-cell} ipython3\n:tags: [x]\n\n%matplotlib inline\na = 1\n```\ntext\n```python\nb\n```\n```{code-cell}\na + 1\n```\n"
     assert code_of(text).split() == ["a", "=", "1", "a", "+", "1"]
+
+
+def test_options_of_a_cell_are_no_code():
+    text = "```{code-cell} ipython3\n---\nmystnb:\n  image:\n    alt: a\n      b.\n---\na = 1\n```\n```{code-cell}\nb\n```\n---\n"
+    assert code_of(text).split() == ["a", "=", "1", "b"]
 
 
 def test_expressions_are_printed(tmp_path, capsys):
