@@ -81,6 +81,10 @@ def write_demos(folder, blocks):
             (folder / name).write_text(text)
 
 
+def of_demos(name, folder):
+    return Example(f"Octave/{name}", ["octave-cli", "--no-gui", "--norc", "-q", SHOW_OCTAVE, folder], folder, [SHOW_OCTAVE])
+
+
 def octave():
     """All demos of a function each, of Octave itself and its packages."""
     folder, found = GALLERY / "Octave", []
@@ -90,7 +94,7 @@ def octave():
             name = str(path.relative_to(OCTAVE).with_suffix("")).replace("/m/", "/", 1)
             place = folder / name
             write_demos(place, blocks)
-            found.append(Example(f"Octave/{name}", ["octave-cli", "--no-gui", "--norc", "-q", SHOW_OCTAVE, place], place, [SHOW_OCTAVE]))
+            found.append(of_demos(name, place))
     return found
 
 

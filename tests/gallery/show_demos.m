@@ -2,6 +2,10 @@
 ## $GALLERY_OUT, an array for each axes and property.
 1;
 
+function pause (varargin)
+  ## Nobody is there to press a key, nor to see one picture after another.
+endfunction
+
 function write_array (path, values)
   ## NumPy's format, version 1.0: the header ends at a multiple of 64 bytes.
   header = sprintf ("{'descr': '<f8', 'fortran_order': False, 'shape': (%d,), }", numel (values));
@@ -15,8 +19,10 @@ function write_array (path, values)
 endfunction
 
 function write_axes (handle, start)
+  ## A line has limits, too, hidden ones: with the least positive number among its own, which is Inf where a rounding error is 0.
+  write_array ([start, "limits.npy"], [get(handle, "xlim"), get(handle, "ylim")]);
   parts = findall (handle);
-  for property = {"xdata", "ydata", "zdata", "cdata", "vertices", "xlim", "ylim"}
+  for property = {"xdata", "ydata", "zdata", "cdata", "vertices"}
     values = [];
     for part = parts'
       if (isprop (part, property{1}))

@@ -2,13 +2,16 @@
 """Some examples of each of the gallery's collections, as `make gallery` runs all: without libaccel, with it and no GPU, and on the test GPU. Kernels with
 one wrong element each are noticed by what an example of each language prints or draws."""
 
+from math import isfinite
+from pathlib import Path
+from struct import iter_unpack
+
 import pytest
 
-from gallery.examples import PYTHON, examples
+from gallery.examples import PYTHON, examples, of_demos, write_demos
 from gallery.judge import judge
 from gallery.runs import run
 from lib.programs import RUNTIME
-from pathlib import Path
 
 pytestmark = pytest.mark.skipif(bool(RUNTIME) or not Path(PYTHON).exists(), reason="no examples, which `make gallery-sample` fetches, or a sanitizer's runtime")
 LIMIT = 60
@@ -61,3 +64,12 @@ def test_wrong_results_are_noticed(name):
         return seen[mode]
 
     assert judge(one(name), LIMIT, run_once, {"TESTGPU_WRONG": "1+"})[0]["verdict"] == "DIFFERS on the GPU"
+
+
+def test_demos_wait_for_nobody_and_draw_no_hidden_number(tmp_path):
+    """A line's own limits have the least positive number that it draws, which is Inf without one."""
+    write_demos(tmp_path / "f", ["plot ([0, 0, 0]); pause ();\ndisp (7)\n"])
+    shown = run(of_demos("f", tmp_path / "f"), "plain", LIMIT)
+    assert (shown.end, shown.texts["stdout"]) == ("ok", ["-- demo 01", "7"])
+    numbers = [number for data in shown.arrays.values() for number, in iter_unpack("<d", data[128:])]
+    assert len(numbers) >= 10 and all(map(isfinite, numbers))
