@@ -80,6 +80,30 @@ def test_a_time_of_day_is_left_out_and_the_rest_is_compared():
     assert judged(times, times[3], output("took 9 s", "x 1.6"))["verdict"] == "DIFFERS on the GPU"
 
 
+def test_a_rounded_time_may_be_the_same_thrice():
+    times = [output(f"took {i} s", "some 0.1 s", "x 1.5") for i in range(1, 4)] + [output("took 4 s", "some 0.2 s", "x 1.5")]
+    assert judged(times, output("took 9 s", "some 0.3 s", "x 1.5"), output("took 9 s", "some 0.4 s", "x 1.5"))["verdict"] == "same"
+    assert judged(times, output("took 1 s", "some 0.1 s", "x 1.5"), output("took 9 s", "some 0.4 s", "x 1.5"))["verdict"] == "same"
+    assert judged(times, output("took 9 s", "some 0.3 s", "x 1.6"), output("took 9 s", "some 0.4 s", "x 1.5"))["verdict"] == "DIFFERS without a GPU"
+
+
+def test_what_repeats_is_run_thrice_and_no_more():
+    again, plain = [], output("x 1.5")
+
+    def run(example, mode, limit, extra={}):
+        again.append(mode)
+        return output("x 1.6") if mode == "no GPU" else plain
+
+    assert judge(EXAMPLE, 60, run)[0]["verdict"] == "DIFFERS without a GPU"
+    assert again == ["plain", "no GPU", "plain", "plain"]
+
+
+def test_the_report_has_what_differs():
+    one, other = output("x 1.5", arrays={"a": array(1, 1e-17)}), output("x 1.6", arrays={"a": array(1, 3e-17)})
+    note = judged(one, one, other)["note"]
+    assert "stdout.txt" in note and "a.npy" not in note
+
+
 def test_nothing_that_repeats():
     times = [output(f"took {i} s") for i in range(1, 6)]
     assert judged(times, times[3], times[4])["verdict"] == "not repeatable"
@@ -140,6 +164,12 @@ def test_what_fails_the_whole():
 
 def test_no_exception_excuses_what_is_not_of_results():
     assert all(faults([row(verdict)], {"R/toy/one": "why"}) for verdict in ("NOT ACTIVE", "FAILS on the GPU", "GPU FAULT", "DIFFERS without a GPU"))
+
+
+def test_times_may_be_others_without_a_gpu():
+    times = {"R/toy/one": "times: a power of the times of a loop"}
+    assert not faults([row("DIFFERS without a GPU")], times) and not faults([row("DIFFERS on the GPU")], times) and not faults([row("same")], times)
+    assert all(faults([row(verdict)], times) for verdict in ("NOT ACTIVE", "FAILS without a GPU", "GPU FAULT"))
 
 
 def test_what_changes_by_nature():
