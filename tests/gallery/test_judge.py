@@ -2,12 +2,14 @@
 """The gallery's verdicts, of runs that never were; how examples are cut out of notebooks and functions' files."""
 
 import os
+import subprocess
 import sys
 import tempfile
 from struct import pack
 
 import pytest
 
+from gallery import product
 from gallery.cells import code_of, program
 from gallery.examples import Example, demos, write_demos
 from gallery.judge import judge
@@ -195,6 +197,22 @@ def test_demos_that_are_there_stay(tmp_path):
         assert os.path.samefile(folder / "01.m", reader.fileno())
     write_demos(folder, ["c\n"])
     assert {path.name: path.read_text() for path in folder.iterdir()} == {"01.m": "c\n"}
+
+
+def library(folder, name, *lines):
+    (folder / "one.c").write_text("\n".join(lines))
+    subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-Wl,--build-id", "-o", folder / name, folder / "one.c"], check=True)
+    return folder / name
+
+
+def test_a_commit_and_a_comment_have_nothing_run_again(tmp_path):
+    text = 'const char *commit(void) {{ return "{}"; }}', "int f(void) {{ return {}; }}"
+    one = library(tmp_path, "one.so", text[0].format("0123456789ab"), text[1].format(1))
+    other = library(tmp_path, "other.so", "// why", text[0].format("abcdef012345"), text[1].format(1))
+    changed = library(tmp_path, "changed.so", text[0].format("0123456789ab"), text[1].format(2))
+    assert one.read_bytes() != other.read_bytes()
+    assert product.digest([one], "0123456789ab") == product.digest([other], "abcdef012345")
+    assert product.digest([one], "0123456789ab") != product.digest([changed], "0123456789ab")
 
 
 def test_cells_of_a_notebook():
