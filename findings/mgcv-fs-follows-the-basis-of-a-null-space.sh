@@ -1,9 +1,9 @@
 #!/bin/bash
 # mgcv 1.8-41 (Debian 12's r-cran-mgcv): what gamm() fits with s(x, fac, bs = "fs") depends on the
-# orthonormal basis that eigen() gives of the null space of a penalty, which LAPACK leaves open: each
-# of its vectors has a penalty of its own. With another basis of that space the intercept of a model
-# of 500 rows moves from 7.6 to 6.4, by six of its standard errors; OpenBLAS's kernels for another
-# processor (OPENBLAS_CORETYPE=Sandybridge) give 7.2. Vectors of the other sign change nothing.
+# orthonormal basis that eigen() gives of the null space of a penalty, which LAPACK leaves open:
+# each of its vectors has a penalty of its own. With another basis of that space the intercept of a
+# model of 500 rows moves from 7.6 to 6.4, by six of its standard errors; OpenBLAS's kernels for
+# another processor (OPENBLAS_CORETYPE=Sandybridge) give 7.2. Signs of vectors change nothing.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
