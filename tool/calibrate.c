@@ -14,6 +14,7 @@
 
 #include "base/thread/clock.h"
 #include "tool/util/complain.h"
+#include "tool/util/device_config.h"
 #include "tool/measure/busy.h"
 #include "dispatch/settings/complaints.h"
 #include "dispatch/settings/settings.h"
@@ -394,11 +395,9 @@ static int calibrate(struct measuring *measuring, const struct calibrate_options
                      const struct accel_settings *settings, double start, const char *path)
 {
     struct workload_memory memory;
-    const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
-    const struct gpu_config config = {.cuda_dir = settings->cuda_dir,
-                                      .memory_share = 0.8,
-                                      .devices = listed ? settings->devices.number : NULL,
-                                      .device_count = listed ? settings->devices.count : 0};
+    struct gpu_config config = device_config(settings);
+    config.memory_share = 0.8;
+    config.memory_bytes = 0;
     struct bench_plan *first = measuring->plan;
     const double begin_ms = accel_now_ms();
     first->device = gpu_start(&config, measuring->no_device);

@@ -21,6 +21,7 @@
 #include "gpu/device/own.h"
 #include "ops/op.h"
 #include "tool/process/preload.h"
+#include "tool/util/device_config.h"
 #include "tool/measure/workload.h"
 
 /* ---- The library and the settings ---- */
@@ -390,16 +391,11 @@ static void examine_gpu(struct checks *checks, const struct effective_config *ef
 {
     static struct gpu_findings found;
     const struct accel_settings *settings = &effective->settings;
-    const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
     struct accel_ranks ranks;
     ranks_read(&ranks);
-    const struct gpu_config config = {.cuda_dir = settings->cuda_dir,
-                                      .memory_share = settings->memory_share,
-                                      .memory_bytes = settings->memory_bytes,
-                                      .devices = listed ? settings->devices.number : NULL,
-                                      .device_count = listed ? settings->devices.count : 0,
-                                      .local_rank = ranks.local_rank,
-                                      .local_size = ranks.local_size};
+    struct gpu_config config = device_config(settings);
+    config.local_rank = ranks.local_rank;
+    config.local_size = ranks.local_size;
     gpu_examine(&found, &config);
     examine_parts(checks, &found);
     struct gpu_device *device = found.wrong[0] ? NULL : examine_devices(checks, &found, &config);

@@ -11,6 +11,7 @@
 
 #include "base/thread/clock.h"
 #include "tool/util/complain.h"
+#include "tool/util/device_config.h"
 #include "cpu_ref/verify.h"
 #include "dispatch/settings/complaints.h"
 #include "dispatch/settings/settings.h"
@@ -321,12 +322,7 @@ static bool open_machine(struct replay *replay)
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     settings_read_whole(&settings, NULL);
     complaints_say();
-    const bool listed = settings.devices.kind == ACCEL_DEVICES_LIST;
-    const struct gpu_config config = {.cuda_dir = settings.cuda_dir,
-                                      .memory_share = settings.memory_share,
-                                      .memory_bytes = settings.memory_bytes,
-                                      .devices = listed ? settings.devices.number : NULL,
-                                      .device_count = listed ? settings.devices.count : 0};
+    const struct gpu_config config = device_config(&settings);
     const char *wrong = libraries_open(&replay->libraries, replay->options->library);
     if (wrong)
         return complain(false, "accel replay: %s\n", wrong);

@@ -20,6 +20,7 @@
 #include "tool/serve/listener.h"
 #include "tool/serve/served_clients.h"
 #include "tool/util/complain.h"
+#include "tool/util/device_config.h"
 #include "tool/util/stream.h"
 
 struct serve_options {
@@ -79,13 +80,7 @@ static bool start_device(struct serving *serving)
     char why[GPU_FAILURE_BYTES];
     settings_read_whole(&settings, NULL);
     complaints_say();
-    const bool listed = settings.devices.kind == ACCEL_DEVICES_LIST;
-    const struct gpu_config config = {.cuda_dir = settings.cuda_dir,
-                                      .memory_share = settings.memory_share,
-                                      .memory_bytes = settings.memory_bytes,
-                                      .devices = listed ? settings.devices.number : NULL,
-                                      .device_count = listed ? settings.devices.count : 0,
-                                      .local_size = 1};
+    const struct gpu_config config = device_config(&settings);
     serving->device = gpu_start(&config, why);
     return serving->device || complain(false, "accel serve: no GPU: %s\n", why);
 }
