@@ -111,16 +111,10 @@ static struct gpu_config config_of(void)
 /* Stays set: a process has its calls in one place. */
 static atomic_bool has_left_server;
 
-/* Whether a process that owns the GPUs may have this one's calls. */
-static bool has_server(void)
+bool device_has_server(void)
 {
     return settings->server && !atomic_load(&has_left_server) &&
            settings->devices.kind == ACCEL_DEVICES_AUTO && remote_is_there();
-}
-
-bool device_has_server(void)
-{
-    return has_server();
 }
 
 #define SOME_SECONDS_MS 30000
@@ -226,7 +220,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
     const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
     const bool logs = settings->log != ACCEL_LOG_OFF;
     const double begin_ms = accel_now_ms();
-    struct gpu_device *gpu = has_server() ? ask_server(device) : NULL;
+    struct gpu_device *gpu = device_has_server() ? ask_server(device) : NULL;
     if (!gpu)
         gpu = gpu_start(&config, device->why_none);
     if (gpu) {
@@ -386,28 +380,30 @@ void device_give_up(struct dispatch_device *device, const char *instead)
     device_tidy(device);
 }
 
-void device_leave_server(struct dispatch_device *device)
+/* The next call that gains starts it anew. */
+static void start_anew(struct dispatch_device *device)
 {
     int ready = DEVICE_READY;
-    if (atomic_load(&device->has_none_here))
-        return; /* the CPU has it */
-    atomic_store(&has_left_server, true);
     if (!atomic_compare_exchange_strong(&device->state, &ready, DEVICE_UNTRIED))
         return;
     atomic_store(&device->threaded, false);
     decision_cache_forget();
 }
 
+void device_leave_server(struct dispatch_device *device)
+{
+    if (atomic_load(&device->has_none_here))
+        return; /* the CPU has the call */
+    atomic_store(&has_left_server, true);
+    start_anew(device);
+}
+
 void device_lose_server(struct dispatch_device *device)
 {
     const struct gpu_config config = config_of();
-    int ready = DEVICE_READY;
     /* Without a GPU that this process could open, the next calls look for a server, too. */
-    if (atomic_load(&device->has_none_here) || !gpu_may_exist(&config, false) ||
-        !atomic_compare_exchange_strong(&device->state, &ready, DEVICE_UNTRIED))
-        return;
-    atomic_store(&device->threaded, false);
-    decision_cache_forget();
+    if (!atomic_load(&device->has_none_here) && gpu_may_exist(&config, false))
+        start_anew(device);
 }
 
 void device_tidy(struct dispatch_device *device)

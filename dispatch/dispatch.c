@@ -299,7 +299,7 @@ bool dispatch_takes_library(const struct accel_routine *routine)
     return ml == ACCEL_NO_ML || (dispatch_is_on() && (settings.ml & 1u << ml));
 }
 
-bool dispatch_is_decided(uint64_t kind, unsigned long long loads)
+bool dispatch_is_decided(uint64_t kind, unsigned long long (*loads)(void))
 {
     return select_is_decided(kind, loads);
 }

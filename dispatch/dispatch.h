@@ -80,8 +80,8 @@ struct dispatch_filter dispatch_filter(void);
 bool dispatch_passes_over(const struct accel_routine *routine, const struct accel_passed *passed);
 
 /* Whether a call of this kind (struct dispatch_caller) is for the original, as the last ones like
- * it were: it need not be read. loads: what dispatch_caller.loads() returns. Cheap. */
-bool dispatch_is_decided(uint64_t kind, unsigned long long loads);
+ * it were: it need not be read. loads: as in dispatch_caller. Cheap. */
+bool dispatch_is_decided(uint64_t kind, unsigned long long (*loads)(void));
 
 /* Decides a call, or each of its parts, and runs it. Returns true if it has been done, false if the
  * original is still to be called. Ends the process with a message if a result can no longer be made

@@ -439,14 +439,14 @@ void select_rule_out_gpu(struct dispatch_device *device, const struct accel_call
 
 /* Whether the program has a CUDA context, without which there are no device pointers. A thread may
  * have none. */
-static bool sees_cuda(unsigned long long loads)
+static bool sees_cuda(unsigned long long (*loads)(void))
 {
-    if (!atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(loads))
+    if (!atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(loads()))
         atomic_store(&program_uses_cuda, true);
     return atomic_load(&program_uses_cuda);
 }
 
-bool select_is_decided(uint64_t kind, unsigned long long loads)
+bool select_is_decided(uint64_t kind, unsigned long long (*loads)(void))
 {
     /* To see CUDA may ask the system, which a sandbox may forbid: not before a decision is kept. */
     return select_filter(devices_first()).level == DISPATCH_SEE_LARGE &&
@@ -457,7 +457,7 @@ bool select_is_decided(uint64_t kind, unsigned long long loads)
 bool select_is_negligible(const struct accel_call *call, const struct dispatch_caller *caller)
 {
     return !report_is_on() && settings->policy == ACCEL_POLICY_AUTO &&
-           !settings->gpu_routines.text && small_is_negligible(call) && !sees_cuda(caller->loads());
+           !settings->gpu_routines.text && small_is_negligible(call) && !sees_cuda(caller->loads);
 }
 
 static bool is_on(const struct accel_call *call, enum accel_place place)
@@ -499,7 +499,7 @@ static void locate(struct task *task)
     const enum device_state now = device_state(device);
     const bool may_start = device_state_is_open(now);
     if (settings->policy != ACCEL_POLICY_CPU && (may_start || now == DEVICE_READY))
-        sees_cuda(task->caller->loads());
+        sees_cuda(task->caller->loads);
     if ((device_state_has_memory(now) || (may_start && atomic_load(&program_uses_cuda))) &&
         !task->problem.fault && !accel_is_rows_of_lapack(call)) {
         gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);

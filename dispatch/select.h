@@ -30,7 +30,7 @@ void select_rule_out_gpu(struct dispatch_device *device, const struct accel_call
 bool select_is_held(const struct dispatch_caller *caller);
 
 /* See dispatch_is_decided(). */
-bool select_is_decided(uint64_t kind, unsigned long long loads);
+bool select_is_decided(uint64_t kind, unsigned long long (*loads)(void));
 
 /* Whether a call is too little to be worth a decision. */
 bool select_is_negligible(const struct accel_call *call, const struct dispatch_caller *caller);

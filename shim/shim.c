@@ -243,7 +243,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
         return original->function;
     const struct accel_convention *const convention = accel_convention_of(routine);
     const uint64_t kind = kind_of(convention, routine, &passed, entry, frame->ret);
-    if (kind && dispatch_is_decided(kind, accel_objects_loads()))
+    if (kind && dispatch_is_decided(kind, accel_objects_loads))
         return original->function;
     const struct accel_routine *const outer = accel_outer_of(routine, &provider, frame->ret);
     const char *const symbol = outer == routine ? accel_names[exported].symbol : outer->name;

@@ -8,45 +8,21 @@
 
 static const char what[] = "server";
 
-/* ---- Where it is ---- */
-
-struct server_places {
-    char path[2][REMOTE_PATH_BYTES]; /* in the order in which programs look */
-    bool named;                      /* the user has named the first, and there is no other one */
-};
-
-static void places_of(struct server_places *places, const struct accel_settings *settings)
+/* given: the path that the user has set, or NULL. */
+static void tell_absence(struct checks *checks, const char *given)
 {
-    *places = (struct server_places){.named = settings->server[0] != '\0'};
-    if (places->named)
-        snprintf(places->path[0], sizeof places->path[0], "%s", settings->server);
-    else
-        for (int i = 0; i < 2; i++)
-            remote_path(places->path[i], i == 0);
-}
-
-/* The first that is there, as programs take it. */
-static const char *socket_at(const struct server_places *places)
-{
-    for (int i = 0; i < 2; i++)
-        if (places->path[i][0] && access(places->path[i], F_OK) == 0)
-            return places->path[i];
-    return NULL;
-}
-
-static void tell_absence(struct checks *checks, const struct server_places *places)
-{
-    char fix[REMOTE_PATH_BYTES + 100];
-    if (places->named) {
-        snprintf(fix, sizeof fix, "accel serve --socket=%s, or take ACCEL_SERVER out",
-                 places->path[0]);
+    char fix[REMOTE_PATH_BYTES + 100], user[REMOTE_PATH_BYTES], machine[REMOTE_PATH_BYTES];
+    if (given) {
+        snprintf(fix, sizeof fix, "accel serve --socket=%s, or take ACCEL_SERVER out", given);
         checks_add(checks, CHECK_WARN, what, fix,
                    "ACCEL_SERVER names %s, which is not there: processes start CUDA themselves",
-                   places->path[0]);
-    } else {
-        checks_add(checks, CHECK_OK, what, "", "none at %s%s%s: each process starts CUDA itself",
-                   places->path[0], places->path[0][0] ? " or " : "", places->path[1]);
+                   given);
+        return;
     }
+    remote_path(user, true);
+    remote_path(machine, false);
+    checks_add(checks, CHECK_OK, what, "", "none at %s%s%s: each process starts CUDA itself", user,
+               user[0] ? " or " : "", machine);
 }
 
 /* ---- What it says ---- */
@@ -93,7 +69,7 @@ static struct gpu_device *try_socket(struct checks *checks, const char *path)
 struct gpu_device *doctor_server(struct checks *checks, const struct effective_config *config)
 {
     const struct accel_settings *settings = &config->settings;
-    struct server_places places;
+    char path[REMOTE_PATH_BYTES];
     if (!settings->server) {
         checks_add(checks, CHECK_OK, what, "", "switched off by ACCEL_SERVER");
         return NULL;
@@ -103,10 +79,9 @@ struct gpu_device *doctor_server(struct checks *checks, const struct effective_c
                    remote_hidden_by());
         return NULL;
     }
-    places_of(&places, settings);
-    const char *path = socket_at(&places);
-    if (!path)
-        tell_absence(checks, &places);
+    const char *given = settings->server[0] ? settings->server : NULL;
+    if (!remote_find(path, given))
+        tell_absence(checks, given);
     else if (settings->devices.kind != ACCEL_DEVICES_AUTO)
         checks_add(checks, CHECK_OK, what, "",
                    "%s: programs do not use it, as ACCEL_DEVICES is set", path);

@@ -95,18 +95,14 @@ static void print_metrics(const struct wire_state *state)
 
 /* ---- The command ---- */
 
-/* Asks the server at `path`, or those where clients look. */
-static bool ask(struct wire_state *state, const char *path)
+/* Asks the server at `given`, or the one that programs take. */
+static bool ask(struct wire_state *state, const char *given)
 {
-    char places[2][REMOTE_PATH_BYTES], why[GPU_FAILURE_BYTES] = "";
-    remote_path(places[0], true);
-    remote_path(places[1], false);
-    const char *const at[] = {path ? path : places[0], path ? "" : places[1]};
-    for (int i = 0; i < 2; i++)
-        if (at[i][0] && lane_ask(state, at[i], why))
-            return true;
-    return path ? complain(false, "accel top: %s: %s\n", path, why)
-                : complain(false, "accel top: no server is there (accel serve)\n");
+    char path[REMOTE_PATH_BYTES], why[GPU_FAILURE_BYTES];
+    if (!remote_find(path, given) && !given)
+        return complain(false, "accel top: no server is there (accel serve)\n");
+    return lane_ask(state, given ? given : path, why) ||
+           complain(false, "accel top: %s: %s\n", given ? given : path, why);
 }
 
 static int top(const struct command *command, int argc, char **argv)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -11,19 +10,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/host/cpu.h"
 #include "base/text/error_text.h"
 #include "base/text/text.h"
 #include "base/thread/clock.h"
 
-/* How long the first messages may take; and how long a server that computes may give no sign of
- * life: it gives some each second. */
-#define HELLO_SECONDS 2
-#define SILENCE_MS    10000
-
-/* Who waits looks for so long before it sleeps; with one CPU, the other one could do nothing
- * meanwhile. */
-#define LOOK_US 50
+/* How long a server that computes may give no sign of life: it gives some each second. */
+#define SILENCE_MS 10000
 
 static bool refuse(char *why, const char *what, int error)
 {
@@ -36,15 +28,6 @@ static bool refuse(char *why, const char *what, int error)
     }
     text_end(&text);
     return false;
-}
-
-/* Only a server of this user, or of root, gets the program's data. */
-static bool is_trusted(int socket)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           (peer.uid == 0 || peer.uid == geteuid());
 }
 
 /* Gets the welcome and the memory's descriptor; -1: there is none. */
@@ -93,19 +76,18 @@ static bool map_memory(struct lane *lane, int memory, int64_t area_bytes)
 static int connect_to(const char *path, char *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const struct timeval most = {.tv_sec = HELLO_SECONDS};
+    int pid;
     const int there = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (there < 0)
         return refuse(why, "no socket can be made", errno), -1;
-    setsockopt(there, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
-    setsockopt(there, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+    wire_limit(there);
     if (strlen(path) >= sizeof address.sun_path) {
         refuse(why, "the socket's path is too long", 0);
     } else {
         strcpy(address.sun_path, path);
         if (connect(there, (const struct sockaddr *)&address, sizeof address) != 0)
             refuse(why, "no server answers", errno);
-        else if (!is_trusted(there))
+        else if (!wire_trusts(there, &pid))
             refuse(why, "the server is another user's", 0);
         else
             return there;
@@ -167,6 +149,16 @@ bool lane_open(struct lane *lane, const char *path, struct wire_welcome *welcome
     return false;
 }
 
+bool lane_answers(const char *path, char why[GPU_FAILURE_BYTES])
+{
+    struct wire_welcome welcome;
+    struct lane lane;
+    const bool answers = lane_open(&lane, path, &welcome, why);
+    if (answers)
+        lane_close(&lane);
+    return answers;
+}
+
 void lane_close(struct lane *lane)
 {
     if (lane->shared)
@@ -183,13 +175,6 @@ void lane_forget(struct lane *lane)
     *lane = (struct lane){.socket = -1};
 }
 
-/* The server says nothing on its socket after the welcome: it is readable when that is closed. */
-static bool has_ended(const struct lane *lane)
-{
-    struct pollfd end = {.fd = lane->socket, .events = POLLIN};
-    return poll(&end, 1, 0) != 0;
-}
-
 bool lane_call(struct lane *lane, struct wire_reply *reply)
 {
     struct turns *const turns = &lane->shared->turns;
@@ -197,7 +182,7 @@ bool lane_call(struct lane *lane, struct wire_reply *reply)
     double heard_ms = accel_now_ms();
     turns_pass(turns, TURN_SERVER);
     for (;;) {
-        const enum turn now = turns_await(turns, TURN_CLIENT, cpu_usable() > 1 ? LOOK_US : 0, 100);
+        const enum turn now = turns_await(turns, TURN_CLIENT, 100);
         if (now == TURN_CLIENT)
             break;
         const uint32_t beat = atomic_load(&lane->shared->beats);
@@ -205,7 +190,8 @@ bool lane_call(struct lane *lane, struct wire_reply *reply)
             beats = beat;
             heard_ms = accel_now_ms();
         }
-        if (now == TURN_OVER || has_ended(lane) || accel_now_ms() - heard_ms > SILENCE_MS)
+        if (now == TURN_OVER || wire_is_closed(lane->socket) ||
+            accel_now_ms() - heard_ms > SILENCE_MS)
             return false;
     }
     *reply = lane->shared->reply;

@@ -19,6 +19,9 @@ bool lane_open(struct lane *lane, const char *path, struct wire_welcome *welcome
                char why[GPU_FAILURE_BYTES]);
 void lane_close(struct lane *lane);
 
+/* Whether a server takes lanes of this process; why, if not: one line. */
+bool lane_answers(const char *path, char why[GPU_FAILURE_BYTES]);
+
 /* Asks a server what it has done. Returns false if there is none of this build; why: one line. */
 bool lane_ask(struct wire_state *state, const char *path, char why[GPU_FAILURE_BYTES]);
 

@@ -14,7 +14,6 @@
 #include "base/text/text.h"
 #include "call/shape.h"
 #include "gpu/device/device.h"
-#include "gpu/device/failure.h"
 #include "gpu/pack/matrix.h"
 #include "lane.h"
 
@@ -40,20 +39,24 @@ void remote_path(char path[REMOTE_PATH_BYTES], bool user)
     put_path(path, folder, folder[0] ? "/accel/serve" : "");
 }
 
-/* Returns whether there is a socket, and where. */
-static bool find_socket(char path[REMOTE_PATH_BYTES])
+bool remote_find(char path[REMOTE_PATH_BYTES], const char *given)
 {
     const int before = errno;
     bool found = false;
-    for (int i = 0; i < (only ? 1 : 2) && !found && !is_hidden; i++) {
-        if (only)
-            put_path(path, only, "");
+    for (int i = 0; i < (given ? 1 : 2) && !found; i++) {
+        if (given)
+            put_path(path, given, "");
         else
             remote_path(path, i == 0);
         found = path[0] && access(path, F_OK) == 0;
     }
     errno = before;
     return found;
+}
+
+static bool find_socket(char path[REMOTE_PATH_BYTES])
+{
+    return !is_hidden && remote_find(path, only);
 }
 
 /* Whether one was there as the program started. A sandbox that it has entered since may kill it for
@@ -156,15 +159,42 @@ static void give_place(struct lane_place *place, bool open)
     pthread_mutex_unlock(&lock);
 }
 
-/* Opens the place's lane, if it is not open. */
-static bool open_place(struct lane_place *place, char why[GPU_FAILURE_BYTES])
+/* Takes over what a server says of its device, if nothing is known of one. Returns whether it is
+ * the one that is known: the cost model, and decisions, are of that. */
+static bool know_device(const struct gpu_info *info)
+{
+    struct gpu_info *const known = &remote.common.info;
+    if (known->remote)
+        return strcmp(known->id, info->id) == 0;
+    *known = *info;
+    known->name[sizeof known->name - 1] = known->id[sizeof known->id - 1] = '\0';
+    known->passed_over[0] = known->port[0] = '\0';
+    known->chosen = "server";
+    known->host_page_tables = false; /* of the server's process */
+    known->remote = true;
+    return true;
+}
+
+/* Opens the place's lane, if it is not open. path: of the server that was asked. */
+static bool open_place(struct lane_place *place, char path[REMOTE_PATH_BYTES],
+                       char why[GPU_FAILURE_BYTES])
 {
     struct wire_welcome welcome;
-    char path[REMOTE_PATH_BYTES];
     why[0] = '\0';
-    if (!place->open)
-        place->open = find_socket(path) && lane_open(&place->lane, path, &welcome, why);
-    return place->open;
+    if (place->open || !find_socket(path) || !lane_open(&place->lane, path, &welcome, why))
+        return place->open;
+    welcome.info.id[sizeof welcome.info.id - 1] = '\0';
+    pthread_mutex_lock(&lock);
+    place->open = know_device(&welcome.info);
+    pthread_mutex_unlock(&lock);
+    if (!place->open) {
+        lane_close(&place->lane);
+        strcpy(why, "the server has another GPU than the one before");
+        return false;
+    }
+    atomic_store(&has_lanes, true);
+    atomic_store(&remote.area_bytes, place->lane.area_bytes);
+    return true;
 }
 
 /* ---- A call ---- */
@@ -297,7 +327,8 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
         struct lane_place *const place = take_place();
         if (!place)
             return host->hurries ? GPU_BUSY : GPU_NO_MEMORY;
-        const bool opened = open_place(place, host->failure);
+        char path[REMOTE_PATH_BYTES];
+        const bool opened = open_place(place, path, host->failure);
         const bool answers = opened && run_on_lane(&place->lane, call, host, &status);
         give_place(place, answers);
         if (answers)
@@ -378,31 +409,13 @@ static const struct gpu_device_functions functions = {.run = run,
 
 struct gpu_device *remote_start(char path[REMOTE_PATH_BYTES], char why[GPU_FAILURE_BYTES])
 {
-    struct wire_welcome welcome;
-    struct lane_place *const place = find_socket(path) ? take_place() : NULL;
-    why[0] = '\0';
+    struct lane_place *const place = take_place();
+    why[0] = path[0] = '\0';
     if (!place)
         return NULL;
-    bool opened = place->open || lane_open(&place->lane, path, &welcome, why);
-    if (opened && !place->open && remote.common.functions &&
-        strcmp(remote.common.info.id, welcome.info.id) != 0) {
-        lane_close(&place->lane); /* what is known of the device would be wrong */
-        strcpy(why, "the server has another GPU than the one before");
-        opened = false;
-    } else if (opened && !place->open && !remote.common.functions) {
-        remote.common.info = welcome.info;
-        remote.common.info.name[sizeof remote.common.info.name - 1] = '\0';
-        remote.common.info.id[sizeof remote.common.info.id - 1] = '\0';
-        remote.common.info.passed_over[0] = remote.common.info.port[0] = '\0';
-        remote.common.info.chosen = "server";
-        remote.common.info.remote = true;
-        remote.common.info.host_page_tables = false; /* of the server's process */
+    const bool opened = open_place(place, path, why);
+    if (opened)
         remote.common.functions = &functions;
-    }
-    if (opened)
-        atomic_store(&has_lanes, true);
-    if (opened)
-        atomic_store(&remote.area_bytes, place->lane.area_bytes);
     give_place(place, opened);
     return opened ? &remote.common : NULL;
 }

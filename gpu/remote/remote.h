@@ -30,6 +30,10 @@ struct gpu_device *remote_start(char path[REMOTE_PATH_BYTES], char why[GPU_FAILU
  * have room in a lane. */
 bool remote_takes(const struct accel_call *call);
 
+/* Finds the socket that programs take: the one at `given`, or if that is NULL, the first that is
+ * there of the two below. Returns whether there is one. */
+bool remote_find(char path[REMOTE_PATH_BYTES], const char *given);
+
 /* Writes the path of a user's server (user), or the machine's, to `path`; an empty one: it has
  * none. */
 void remote_path(char path[REMOTE_PATH_BYTES], bool user);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/host/cpu.h"
 #include "base/thread/clock.h"
 
 static long futex(_Atomic uint32_t *word, int what, uint32_t value, const struct timespec *most)
@@ -41,8 +42,13 @@ static void rest(void)
 #endif
 }
 
-enum turn turns_await(struct turns *turns, enum turn mine, double look_us, double most_ms)
+/* Who waits looks for so long before it sleeps; with one CPU, the other one could do nothing
+ * meanwhile. */
+#define LOOK_US 50
+
+enum turn turns_await(struct turns *turns, enum turn mine, double most_ms)
 {
+    const double look_us = cpu_usable() > 1 ? LOOK_US : 0;
     const double begun_ms = accel_now_ms();
     enum turn now;
     while ((now = whose(turns)) != mine && now != TURN_OVER) {

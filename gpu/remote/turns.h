@@ -18,11 +18,10 @@ struct turns {
     _Atomic uint32_t sleepers; /* that wait for it to change */
 };
 
-/* Passes the turn on. What was written before can be read there. */
+/* Passes the turn on. The other process then sees all that this one has written. */
 void turns_pass(struct turns *turns, enum turn to);
 
-/* Waits until it is somebody's turn, or over, for `most_ms` at most. Looks for look_us before it
- * sleeps. Returns whose it is then. */
-enum turn turns_await(struct turns *turns, enum turn mine, double look_us, double most_ms);
+/* Waits until it is the caller's turn, or over, for `most_ms` at most. Returns whose it is then. */
+enum turn turns_await(struct turns *turns, enum turn mine, double most_ms);
 
 #endif

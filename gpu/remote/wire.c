@@ -1,6 +1,11 @@
+#define _GNU_SOURCE
 #include "wire.h"
 
+#include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "base/host/version.h"
 #include "base/text/text.h"
@@ -23,6 +28,30 @@ bool wire_is_other(const struct wire_hello *hello)
     struct wire_hello own;
     wire_hello(&own);
     return memcmp(&own, hello, sizeof own) != 0;
+}
+
+#define WAIT_SECONDS 2
+
+void wire_limit(int socket)
+{
+    const struct timeval most = {.tv_sec = WAIT_SECONDS};
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+}
+
+bool wire_trusts(int socket, int *pid)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    const bool known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+    *pid = known ? peer.pid : 0;
+    return known && (peer.uid == 0 || peer.uid == geteuid());
+}
+
+bool wire_is_closed(int socket)
+{
+    struct pollfd end = {.fd = socket, .events = POLLIN};
+    return poll(&end, 1, 0) != 0;
 }
 
 int64_t wire_bytes(const struct accel_span *x)

@@ -27,7 +27,7 @@ enum {
 struct wire_hello {
     uint32_t magic;
     uint32_t layout; /* sizeof(struct wire_lane) */
-    char build[64];  /* wire_build() */
+    char build[64];  /* version and commit */
 };
 
 struct wire_welcome {
@@ -52,7 +52,7 @@ struct wire_request {
     uint32_t precision;
     uint32_t cache;                  /* enum wire_cache, as bits */
     int64_t batch;                   /* products; 1 in a routine without a batch */
-    struct blas_arguments arguments; /* without addresses */
+    struct blas_arguments arguments; /* the server reads no address in it */
     struct wire_operand operand[ACCEL_SPANS];
 };
 
@@ -97,6 +97,16 @@ void wire_hello(struct wire_hello *hello);
 
 /* Whether that is another build than this one. */
 bool wire_is_other(const struct wire_hello *hello);
+
+/* Bounds each wait for a connection, and for a message on it. */
+void wire_limit(int socket);
+
+/* Whether the other end is of this user, or of root: a server of others gets no program's data, a
+ * client of others no GPU. *pid: its process. */
+bool wire_trusts(int socket, int *pid);
+
+/* Whether the other end has closed the connection. After the first messages, nobody sends any. */
+bool wire_is_closed(int socket);
 
 /* Returns the bytes of one of an operand's matrices in the area. 0: none. */
 int64_t wire_bytes(const struct accel_span *x);

@@ -305,6 +305,20 @@ def test_clients_that_are_killed_leave_nothing(own_server):
     assert start("steps", "dgemm:100:5", env=server.client(ACCEL_POLICY="gpu")).stdout.count(" 0 wrong") == 1
 
 
+def test_a_server_with_another_gpu_gets_no_calls(own_server):
+    """What is known of the device, and has been decided by it, would be wrong."""
+    server = own_server(TESTGPU_DEVICES="2", CUDA_VISIBLE_DEVICES="0")
+    client = begin(server, "dgemm:300:1", f"await:{server.path}.go", "dgemm:300:1", **LOG)
+    wait_for(lambda: re.search(r"(?m)^ *all +\d+ +1 ", top(server, "--once").stdout))
+    server.kill()
+    server.env["CUDA_VISIBLE_DEVICES"] = "1"
+    server.begin()
+    Path(f"{server.path}.go").touch()
+    stdout, stderr = client.communicate(timeout=60)
+    assert stdout.count(" 0 wrong") == 2
+    assert outcomes(parse_log(stderr)) == [GPU, ("cpu", "error")]
+
+
 def test_a_server_that_gives_no_sign_of_life(own_server):
     """Stopped, it is waited for ten seconds, and then left."""
     server = own_server()

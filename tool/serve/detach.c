@@ -98,16 +98,12 @@ enum listener_claim detach_claim(struct listener *listener, const char *wanted)
 {
     const double begin_ms = accel_now_ms();
     char why[GPU_FAILURE_BYTES];
-    struct wire_welcome welcome;
-    struct lane lane;
     for (;;) {
         const enum listener_claim claim = listener_claim(listener, wanted);
         if (claim != LISTENER_TAKEN)
             return claim;
-        if (lane_open(&lane, listener->path, &welcome, why)) {
-            lane_close(&lane);
+        if (lane_answers(listener->path, why))
             return LISTENER_TAKEN;
-        }
         if (accel_now_ms() - begin_ms > OTHER_MS) {
             complain(0, "accel serve: another server is at %s: %s\n", listener->path, why);
             return LISTENER_FAILED;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/host/cpu.h"
 #include "base/thread/clock.h"
 #include "served_call.h"
 
 /* More are refused: each has a thread. */
 enum { CLIENTS_MOST = WIRE_CLIENTS_MOST };
 
-#define LOOK_US       50
-#define WAIT_MS       500
-#define HELLO_SECONDS 2
+#define WAIT_MS 500
 
 struct served_client {
     struct served_client *next;
@@ -43,15 +39,6 @@ static struct wire_served all;
 static double began_ms;
 
 /* ---- The first messages ---- */
-
-static bool is_allowed(struct served_client *client)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    const bool known = getsockopt(client->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-    client->pid = known ? peer.pid : 0;
-    return known && (peer.uid == geteuid() || peer.uid == 0);
-}
 
 static int make_memory(int64_t bytes)
 {
@@ -138,13 +125,11 @@ static void answer(const struct served_client *asks, struct wire_hello *hello)
 
 static bool greet(struct served_client *client)
 {
-    const struct timeval most = {.tv_sec = HELLO_SECONDS};
     struct wire_hello hello;
     struct wire_welcome welcome = {.area_bytes = 0};
-    setsockopt(client->socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
-    setsockopt(client->socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+    wire_limit(client->socket);
     wire_hello(&welcome.server);
-    if (!is_allowed(client) ||
+    if (!wire_trusts(client->socket, &client->pid) ||
         recv(client->socket, &hello, sizeof hello, 0) != (ssize_t)sizeof hello)
         return false;
     if (hello.magic == WIRE_ASKS) {
@@ -161,12 +146,6 @@ static bool greet(struct served_client *client)
 
 /* ---- Its calls ---- */
 
-static bool has_left(const struct served_client *client)
-{
-    struct pollfd end = {.fd = client->socket, .events = POLLIN};
-    return poll(&end, 1, 0) != 0; /* a client sends nothing after its first message */
-}
-
 static void count_call(struct wire_served *served, const struct wire_reply *reply, double ms)
 {
     served->calls += reply->status == GPU_OK;
@@ -176,6 +155,7 @@ static void count_call(struct wire_served *served, const struct wire_reply *repl
     served->busy_ms += ms;
 }
 
+/* Counts it after the client has gone on. */
 static void serve_call(struct served_client *client)
 {
     struct wire_lane *const lane = client->lane;
@@ -189,10 +169,12 @@ static void serve_call(struct served_client *client)
     if (served_call_read(&call, &request, (char *)lane + WIRE_AREA, client->area_bytes))
         served_call_run(&reply, client->device, &call, &request);
     memcpy(&lane->reply, &reply, sizeof reply);
+    turns_pass(&lane->turns, TURN_CLIENT);
     atomic_store(&client->computes, false);
+    const double ms = accel_now_ms() - begun_ms;
     pthread_mutex_lock(&lock);
-    count_call(&client->served, &reply, accel_now_ms() - begun_ms);
-    count_call(&all, &reply, accel_now_ms() - begun_ms);
+    count_call(&client->served, &reply, ms);
+    count_call(&all, &reply, ms);
     pthread_mutex_unlock(&lock);
 }
 
@@ -200,16 +182,11 @@ static void serve(struct served_client *client)
 {
     struct turns *const turns = &client->lane->turns;
     for (;;) {
-        const enum turn now =
-            turns_await(turns, TURN_SERVER, cpu_usable() > 1 ? LOOK_US : 0, WAIT_MS);
-        if (now == TURN_OVER)
+        const enum turn now = turns_await(turns, TURN_SERVER, WAIT_MS);
+        if (now == TURN_OVER || (now != TURN_SERVER && wire_is_closed(client->socket)))
             return;
-        if (now == TURN_SERVER) {
+        if (now == TURN_SERVER)
             serve_call(client);
-            turns_pass(turns, TURN_CLIENT);
-        } else if (has_left(client)) {
-            return;
-        }
     }
 }
 

@@ -15,17 +15,6 @@
 #include "tool/process/preload.h"
 #include "tool/util/complain.h"
 
-static bool answers(const char *path)
-{
-    char why[GPU_FAILURE_BYTES];
-    struct wire_welcome welcome;
-    struct lane lane;
-    const bool open = *path && lane_open(&lane, path, &welcome, why);
-    if (open)
-        lane_close(&lane);
-    return open;
-}
-
 /* Becomes the server's starter, whose stdout is nobody's: the program's begins empty. */
 static _Noreturn void become_starter(const char *command, const char *path)
 {
@@ -54,26 +43,21 @@ static void start_at(const char *command, const char *path)
 void start_server(const char *command)
 {
     struct accel_settings settings;
-    char user[REMOTE_PATH_BYTES], machine[REMOTE_PATH_BYTES];
+    char path[REMOTE_PATH_BYTES], why[GPU_FAILURE_BYTES];
     settings_read_whole(&settings, NULL);
     if (!settings.server || settings.devices.kind != ACCEL_DEVICES_AUTO) {
         complain(0, "%s: --serve: %s: programs use no server\n", command,
                  settings.server ? "ACCEL_DEVICES is set" : "ACCEL_SERVER=off");
         return;
     }
-    remote_path(user, true);
-    remote_path(machine, false);
-    if (settings.server[0]) {
-        if (!answers(settings.server))
-            start_at(command, settings.server);
+    const char *given = settings.server[0] ? settings.server : NULL;
+    if (remote_find(path, given) && lane_answers(path, why))
         return;
-    }
-    /* As clients look: at the machine's socket where the user's is not there. */
-    const bool has_user = user[0] && access(user, F_OK) == 0;
-    if (answers(user) || (!has_user && answers(machine)))
-        return;
-    if (user[0] || geteuid() == 0)
-        start_at(command, user[0] ? user : machine);
+    remote_path(path, true);
+    if (!path[0] && geteuid() == 0)
+        remote_path(path, false);
+    if (given || path[0])
+        start_at(command, given ? given : path);
     else
         complain(0,
                  "%s: --serve: XDG_RUNTIME_DIR is not set; ACCEL_SERVER=PATH says where a server "

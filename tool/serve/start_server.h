@@ -4,9 +4,9 @@
 #ifndef ACCEL_START_SERVER_H
 #define ACCEL_START_SERVER_H
 
-/* Sees to it that a server answers where programs with these settings look for one: starts `accel
- * serve --detach` if none does. Waits for some seconds at most. What is wrong is one line on
- * stderr, of this command ("accel run") or of the server's. */
+/* Starts `accel serve --detach` if no server answers where programs with these settings look for
+ * one, and waits until it answers, for some seconds at most. If that fails, this command ("accel
+ * run") or the server says why, in one line on stderr. */
 void start_server(const char *command);
 
 #endif
