@@ -82,6 +82,24 @@ def test_a_single_call(single, row):
     assert abs(middle / float(cells[of]) - float(cells[ratio])) <= 0.006
 
 
+# ---- Whole programs, estimated ----
+
+ESTIMATED = re.search(r"\[estimates\]\((.*?)\)", PAGE)
+PROGRAM = re.compile(r"^\| `(\w+)`: .* \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", re.M)
+SAID = re.compile(r"^== (\w+)\n(?:(?!==).*\n)*?1 process, ([\d.]+) s in all; ([\d.]+) s would be saved, ([\d.]+) s if CUDA were up", re.M)
+
+
+def test_the_estimates_of_programs():
+    said = {name: (float(alone), float(alone) - float(starts), float(alone) - float(up))
+            for name, alone, starts, up in SAID.findall((ROOT / "docs" / ESTIMATED[1]).read_text())}
+    shown = {name: tuple(map(float, times)) for name, *times in PROGRAM.findall(PAGE)}
+    assert len(shown) >= 14
+    assert shown == {name: pytest.approx(times, abs=0.00501) for name, times in said.items()}
+    gains = [name for name in said if said[name][0] - said[name][2] > 0.01]
+    (sums,) = re.findall(r"\| sum of the (\d+) that could gain \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", PAGE)
+    assert [float(cell) for cell in sums] == pytest.approx([len(gains)] + [sum(said[name][i] for name in gains) for i in range(3)], abs=0.00501)
+
+
 # ---- README ----
 
 TABLE = re.findall(r"^\| `(\w+)`, n = (\d+) \| (\d+) ms \| (?:(\d+) ms)? ?\| (\d+) ms \|$", README, re.M)
