@@ -9,6 +9,7 @@
 #include "call/operation.h"
 #include "call/shape.h"
 #include "gpu/pack/matrix.h"
+#include "gpu/pack/packer.h"
 #include "gpu/pack/chunks.h"
 #include "gpu/plan/scheduled.h"
 #include "admission.h"
@@ -108,13 +109,16 @@ bool device_cache_may(const struct accel_call *call, const struct accel_span *x)
 /* ---- Looks ---- */
 
 /* from: the operand, or its triangle, perhaps with a scan, which takes longer. */
-static struct gpu_key digest_of(const struct accel_span *x, const struct host_rectangle *from)
+static struct gpu_key digest_of(const struct gpu_work *work, const struct accel_span *x,
+                                const struct host_rectangle *from)
 {
     const double start = accel_now_ms();
     const struct gpu_tiles tiles = admission_tiles(x);
+    struct host_rectangle all = *from;
+    all.packer = packer_of(work->host->packer, from->host);
     const struct gpu_key key = tiles.cols > 0
-                                   ? pack_matrix_digest_tiles(from, &tiles)
-                                   : pack_matrix_digest(from, gpu_device_ld(x->rows, x->dtype));
+                                   ? pack_matrix_digest_tiles(&all, &tiles)
+                                   : pack_matrix_digest(&all, gpu_device_ld(x->rows, x->dtype));
     if (!from->scan && !from->uplo &&
         (x->ld == x->rows || x->rows * gpu_size_of(x) >= MEASURED_COLUMN))
         note_rate(&digests, gpu_digest_gbps(), accel_bytes(x), accel_now_ms() - start);
@@ -188,13 +192,13 @@ bool device_cache_runs_again(struct gpu_work *work, int64_t cached_bytes, enum g
 }
 
 /* Digests an operand that is watched, which validates the watch. */
-static struct gpu_key digest_and_validate(const struct accel_span *x,
+static struct gpu_key digest_and_validate(const struct gpu_work *work, const struct accel_span *x,
                                           const struct host_rectangle *from,
                                           struct admission_watch *w)
 {
     struct dirty_tracking_validation validation;
     dirty_tracking_validate(x, &validation);
-    w->key = digest_of(x, from);
+    w->key = digest_of(work, x, from);
     w->scanned = from->scan != NULL;
     if (w->scanned)
         w->seen = *from->scan;
@@ -219,7 +223,8 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
     const bool lacks = !w.validated || (from->scan && !w.scanned);
     const bool validates = w.watch && lacks && work->host->tracks;
     const struct admission_watch before = w;
-    const struct gpu_key key = validates ? digest_and_validate(x, from, &w) : digest_of(x, from);
+    const struct gpu_key key = validates ? digest_and_validate(work, x, from, &w)
+                                           : digest_of(work, x, from);
     /* Another device may have what this one lacks. */
     const bool unchanged = before.validated && gpu_key_is(&key, &before.key);
     const bool found = gpu_memory(work)->find(work, &key, memory);
@@ -458,7 +463,7 @@ void device_cache_invalidate(struct gpu_work *work, const struct accel_span *x)
 struct cached_operand device_cache_begin_result(struct gpu_work *work, const struct accel_span *x)
 {
     struct cached_operand r = {.here = false};
-    if (!work->host->digests || !result_may(work->call, x))
+    if (!work->host->digests || work->host->packer || !result_may(work->call, x))
         return r;
     device_cache_invalidate(work, x);
     r.digests = admission_want_results();

@@ -350,6 +350,16 @@ static void trim_device(struct gpu_device *device)
     gpu_leave(&scope);
 }
 
+static void unpin(struct gpu_device *device, struct packer *packer)
+{
+    struct gpu_scope scope;
+    if (gpu_enter(cuda_device_of(device), &scope) != GPU_OK)
+        return;
+    CUDA(cuMemHostUnregister)(packer->memory);
+    gpu_leave(&scope);
+    packer->pinned = false;
+}
+
 /* The first device needs no malloc(): if the host is out of memory, the program's operands on the
  * device are still found. */
 static struct cuda_device first_place;
@@ -412,6 +422,7 @@ static const struct gpu_device_functions functions = {.run = cuda_run,
                                                       .measure_paces = cuda_measure_paces,
                                                       .peer_gbps = cuda_peer_gbps,
                                                       .trim = trim_device,
+                                                      .unpin = unpin,
                                                       .stop = stop,
                                                       .memory = &cuda_memory,
                                                       .copies = &cuda_copies,

@@ -31,13 +31,26 @@ void pinned_ring_free(struct pinned_ring *ring)
     ring->memory = NULL;
 }
 
+/* Each call may have another one's memory. */
+static enum gpu_status prepare_shared(struct stream_ctx *ctx)
+{
+    struct packer *packer = ctx->packer;
+    if (!packer->pinned)
+        GPU_TRY(GPU_CHECK(cuMemHostRegister, packer->memory, (size_t)PACKER_BYTES, 0));
+    packer->pinned = true;
+    ctx->shared.memory = packer->memory;
+    return pinned_ring_prepare(&ctx->shared, WIDE_RING_BUFFERS);
+}
+
 /* A ring that few threads fill should stay in their caches. One that memory does not suffice for is
  * not kept half made beside the other. */
 enum gpu_status ring_choose(struct pipeline_direction *d, struct stream_ctx *ctx, bool wide,
                             int helpers)
 {
-    d->ring = &ctx->wide;
+    d->ring = ctx->packer ? &ctx->shared : &ctx->wide;
     d->buffers = (int)accel_min(WIDE_RING_BUFFERS, NARROW_RING_BUFFERS + helpers);
+    if (ctx->packer)
+        return prepare_shared(ctx);
     const enum gpu_status status =
         wide ? pinned_ring_prepare(d->ring, WIDE_RING_BUFFERS) : GPU_NO_MEMORY;
     if (status != GPU_NO_MEMORY)

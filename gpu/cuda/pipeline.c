@@ -28,10 +28,13 @@ void pipeline_begin_copy(struct pipeline *p, struct pipeline_direction *d,
 {
     struct tile_copy *of = &copy->of;
     of->host.streamed = streamed;
+    of->host.packer = packer_of(p->ctx->packer, of->host.host);
     d->copy = copy;
     d->next = 0;
     d->all = of->lent ? 1 : pack_count(&of->host, of->device.ld, copy->chunk_bytes);
-    const bool divides = p->helped && !of->lent && !(d->down && streamed && is_fresh(&of->host));
+    const bool divides =
+        p->helped && !of->lent &&
+        (of->host.packer || !(d->down && streamed && is_fresh(&of->host)));
     d->parts = divides ? (int)pack_parts(&of->host, of->device.ld, copy->chunk_bytes) : 1;
 }
 
@@ -130,12 +133,18 @@ static enum gpu_status put_chunk(struct pipeline *p, const struct pipeline_direc
 
 /* ---- The copy pool's tasks ---- */
 
-/* One that is lent is a task only to keep its place among the others. */
+static struct packer *packer_of_task(const struct pipeline_task *task)
+{
+    const struct tile_copy *of = &task->chunk->copy->of;
+    return of->lent ? NULL : of->host.packer;
+}
+
+/* One that is lent, or a packer's, is a task only to keep its place among the others. */
 static void do_task(void *context, int64_t number)
 {
     struct pipeline *p = context;
     struct pipeline_task *task = &p->task[number % COPY_POOL_TASKS];
-    if (!task->chunk->copy->of.lent)
+    if (!task->chunk->copy->of.lent && !packer_of_task(task))
         staged_chunk_do(&task->chunk->pack, task->chunk->down ? PACK_FROM_BUFFER : PACK_TO_BUFFER,
                         task->part, &task->seen);
 }
@@ -147,7 +156,8 @@ void pipeline_begin(struct pipeline *p, struct stream_ctx *ctx, struct steps *st
     p->tasks = p->known_done = p->taken = 0;
     p->done_cols = p->done_rows = 0;
     p->job = (struct copy_pool_job){.task = do_task, .context = p};
-    p->helped = copy_pool_begin(&p->job, helped) > 0;
+    const bool pool_helps = copy_pool_begin(&p->job, helped && !ctx->packer) > 0;
+    p->helped = ctx->packer ? helped : pool_helps;
 }
 
 /* Returns whether so many more tasks have room among those that are not taken yet. */
@@ -156,12 +166,34 @@ static bool has_room(const struct pipeline *p, int parts)
     return p->tasks - p->taken + parts <= COPY_POOL_TASKS;
 }
 
+static void post_task(struct pipeline_task *task)
+{
+    struct packer *packer = packer_of_task(task);
+    if (!packer)
+        return;
+    task->posted = packer->posted;
+    packer->post(packer, &task->chunk->pack,
+                 task->chunk->down ? PACK_FROM_BUFFER : PACK_TO_BUFFER, task->part);
+}
+
+/* Whether one that the copy pool is done with has been done by the packer, too. */
+static bool is_done(struct pipeline_task *task)
+{
+    struct packer *packer = packer_of_task(task);
+    if (packer && !packer_has_done(packer, task->posted))
+        return false;
+    if (packer)
+        packer->take(packer, task->posted, &task->seen);
+    return true;
+}
+
 static void add_tasks(struct pipeline *p, struct pipeline_chunk *c)
 {
     for (int i = 0; i < c->pack.parts; i++) {
         struct pipeline_task *task = &p->task[p->tasks++ % COPY_POOL_TASKS];
         task->chunk = c;
         task->part = i;
+        post_task(task);
     }
 }
 
@@ -173,7 +205,10 @@ static struct pipeline_chunk *next_done(struct pipeline *p, enum gpu_status *sta
     const struct pipeline_task *last = NULL;
     if (p->taken == p->known_done)
         p->known_done = copy_pool_done(&p->job);
-    while (p->taken < p->known_done) {
+    if (p->ctx->packer && p->ctx->packer->gone)
+        *status = GPU_UNSUPPORTED;
+    while (*status == GPU_OK && p->taken < p->known_done &&
+           is_done(&p->task[p->taken % COPY_POOL_TASKS])) {
         last = &p->task[p->taken++ % COPY_POOL_TASKS];
         if (!last->chunk->copy->of.lent)
             staged_chunk_take(&last->chunk->pack, last->part, &last->seen);
@@ -189,8 +224,18 @@ bool pipeline_attend(struct pipeline *p)
 {
     if (p->taken == p->tasks)
         return false;
+    struct pipeline_task *next = &p->task[p->taken % COPY_POOL_TASKS];
+    struct packer *packer = packer_of_task(next);
     copy_pool_attend(&p->job, p->taken + 1);
+    if (packer)
+        packer_await(packer, next->posted);
     return true;
+}
+
+void pipeline_finish(struct pipeline *p)
+{
+    copy_pool_finish(&p->job, p->tasks);
+    packer_finish(p->ctx->packer);
 }
 
 bool pipeline_handle(struct pipeline *p, enum gpu_status *status)

@@ -2,7 +2,8 @@
  * A pipeline: copies go in chunks through the pinned buffers of a ring, up or down. The copy pool
  * (base/thread/copy_pool.h) packs chunks, or unpacks them, while others are on the bus; the calling
  * thread alone uses CUDA. It serves a single copy on the call's stream (pipeline_copy.c), or a
- * schedule's copies beside its kernels (pipeline_schedule.c).
+ * schedule's copies beside its kernels (pipeline_schedule.c). Where the matrix is another process's,
+ * that packs and unpacks (gpu/pack/packer.h), and the copy pool's task is to do nothing.
  */
 #ifndef ACCEL_PIPELINE_H
 #define ACCEL_PIPELINE_H
@@ -31,11 +32,12 @@ struct pipeline_chunk {
     int64_t early;          /* up: parts that have been sent before the chunk was packed */
 };
 
-/* One that the copy pool does. */
+/* One that the copy pool does, or a packer. */
 struct pipeline_task {
     struct pipeline_chunk *chunk;
     int part;
     struct pack_seen seen;
+    int64_t posted; /* its number among the tasks of the chunk's packer, if it has one */
 };
 
 /* Chunks pass from one count to the next, in their order. */
@@ -118,7 +120,11 @@ bool pipeline_look_up(struct pipeline *p, enum gpu_status *status);
 
 /* ---- Waiting (pipeline.c) ---- */
 
-/* Does a task, or waits for one. Returns false if the copy pool has none. */
+/* Waits until all tasks are done. */
+void pipeline_finish(struct pipeline *p);
+
+/* Does a task, or waits for one, for a moment if a packer does it. Returns false if there is
+ * none. */
 bool pipeline_attend(struct pipeline *p);
 
 /* Wait for the next chunk that comes down, and for the buffer of the next one that goes up. */

@@ -32,7 +32,8 @@ static enum gpu_status begin_one_copy(struct pipeline *p, struct stream_ctx *ctx
     copy->chunk_bytes = chunk_bytes(p, of);
     pipeline_begin_copy(p, d, copy, bytes >= PACK_STREAMED_BYTES);
     pack_digest_shape(&of->host, of->device.ld);
-    const enum gpu_status status = ring_choose(d, ctx, p->helped, p->job.helpers);
+    const int helpers = ctx->packer ? ctx->packer->helpers : p->job.helpers;
+    const enum gpu_status status = ring_choose(d, ctx, p->helped, helpers);
     d->first = d->ring->next;
     return status;
 }
@@ -41,6 +42,7 @@ static enum gpu_status begin_one_copy(struct pipeline *p, struct stream_ctx *ctx
 static void end_one_copy(struct pipeline *p, const struct pipeline_direction *d, int64_t chunks,
                          enum gpu_status status)
 {
+    packer_finish(p->ctx->packer);
     copy_pool_end(&p->job);
     d->ring->next = (int)((d->first + chunks) % d->buffers);
     if (status != GPU_OK)
@@ -70,7 +72,7 @@ enum gpu_status stream_ctx_download(struct stream_ctx *ctx, const struct host_re
         if (!pipeline_feed_down(&p, &status) && !pipeline_handle(&p, &status) &&
             !pipeline_look_down(&p, &status))
             pipeline_attend(&p);
-    copy_pool_finish(&p.job, p.tasks); /* what has arrived is written */
+    pipeline_finish(&p); /* what has arrived is written */
     end_one_copy(&p, &p.down, p.down.under_way, status);
     *done_cols = p.done_cols;
     *done_rows = p.done_rows;
@@ -119,9 +121,12 @@ enum gpu_status stream_ctx_download_whole(struct stream_ctx *ctx, const struct h
                                           struct dmat from)
 {
     char *landing;
+    int64_t done_cols, done_rows;
     const int64_t bytes = pack_matrix_bytes(to, from.ld);
     if (bytes == 0)
         return GPU_OK;
+    if (packer_of(ctx->packer, to->host)) /* whose client keeps all or nothing */
+        return stream_ctx_download(ctx, to, from, &done_cols, &done_rows);
     GPU_TRY(prepare_landing(ctx, bytes, &landing));
     if (!landing)
         return download_aside(ctx, to, from);

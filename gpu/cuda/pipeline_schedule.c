@@ -8,7 +8,8 @@ static enum gpu_status divide_ring(struct steps *steps)
 {
     struct stream_ctx *ctx = steps->pipeline.ctx;
     struct pipeline_direction *up = &steps->pipeline.up, *down = &steps->pipeline.down;
-    GPU_TRY(ring_choose(down, ctx, true, 2 * copy_pool_size()));
+    const int helpers = ctx->packer ? ctx->packer->helpers : copy_pool_size();
+    GPU_TRY(ring_choose(down, ctx, true, 2 * helpers));
     *up = *down;
     up->base = down->buffers /= 2;
     up->buffers -= down->buffers;
@@ -118,7 +119,7 @@ static enum gpu_status run_steps(struct steps *steps)
 static void take_rest(struct pipeline *p)
 {
     do
-        copy_pool_finish(&p->job, p->tasks); /* so there is room */
+        pipeline_finish(p); /* so there is room */
     while (p->down.under_way < p->down.begun && pipeline_wait_down(p) == GPU_OK);
 }
 
@@ -158,7 +159,7 @@ static enum gpu_status run_schedule(struct steps *steps, struct stream_ctx *ctx)
         status = GPU_ERROR;
     if (status != GPU_OK && status != GPU_LOST)
         take_rest(p);
-    copy_pool_finish(&p->job, p->tasks);
+    pipeline_finish(p);
     copy_pool_end(&p->job);
     return settle(steps, status);
 }

@@ -147,6 +147,7 @@ static enum gpu_status run_on_ctx(struct cuda_device *device, struct gpu_work *w
     struct call_precision precision;
     *well = false;
     GPU_TRY(stream_ctx_acquire(device, !work->host->hurries, &work->ctx));
+    work->ctx->packer = work->host->packer;
     if (work->host->steps)
         timing_start(work->ctx);
     enum gpu_status status = precision_begin(&precision, work);
@@ -159,6 +160,7 @@ static enum gpu_status run_on_ctx(struct cuda_device *device, struct gpu_work *w
     work->host->set_up = work->host->set_up || work->ctx->made;
     work->ctx->made = false;
     precision_end(&precision, work, status == GPU_OK);
+    work->ctx->packer = NULL;
     *well = finish_work(work, &precision);
     return status;
 }

@@ -35,6 +35,8 @@ static void destroy(struct stream_ctx *ctx)
         CUDA(cublasDestroy_v2)(ctx->cublas);
     pinned_ring_free(&ctx->narrow);
     pinned_ring_free(&ctx->wide);
+    ctx->shared.memory = NULL; /* a packer's */
+    pinned_ring_free(&ctx->shared);
     timing_destroy(&ctx->timing);
     if (ctx->workspace)
         CUDA(cuMemFree)(ctx->workspace);

@@ -11,6 +11,7 @@
 
 #include "gpu/cuda/api/cuda_api.h"
 #include "gpu/pack/chunks.h"
+#include "gpu/pack/packer.h"
 #include "gpu/plan/schedule.h"
 #include "gpu/device/copies.h"
 #include "timing.h"
@@ -23,6 +24,7 @@ struct cuda_device;
 #define NARROW_RING_BUFFERS 4
 #define WIDE_RING_BUFFERS   12
 #define LANDING_BYTES       (WIDE_RING_BUFFERS * PINNED_BUFFER_BYTES)
+_Static_assert(LANDING_BYTES == PACKER_BYTES, "a packer's memory is a wide ring");
 
 /* Events behind the last steps on each stream of a schedule. A stream that waits for an older step
  * waits longer than it needs to. */
@@ -52,6 +54,9 @@ struct stream_ctx {
     cusolverDnParams_t params;
     CUevent joined; /* recorded on the program's default stream, if operands lie on the device */
     struct pinned_ring narrow, wide;
+    /* Of the call under way, or NULL; and the ring in its memory */
+    struct packer *packer;
+    struct pinned_ring shared;
     /* For schedules, NULL until needed: the streams of copies, one of kernels, and events behind
      * steps. */
     CUstream up, down, beside;

@@ -2,6 +2,8 @@
 
 #include <stdatomic.h>
 
+#include "gpu/pack/packer.h"
+
 enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,
                         struct gpu_host *host)
 {
@@ -63,6 +65,12 @@ int64_t gpu_chunk(const struct gpu_device *device)
 void gpu_trim(struct gpu_device *device)
 {
     device->functions->trim(device);
+}
+
+void gpu_unpin(struct gpu_device *device, struct packer *packer)
+{
+    if (packer->pinned)
+        device->functions->unpin(device, packer);
 }
 
 void gpu_stop(struct gpu_device *device)

@@ -36,6 +36,7 @@ struct gpu_device_functions {
     double (*peer_gbps)(struct gpu_device *reader, struct gpu_device *owner); /* of one kind */
     bool (*has_cached)(struct gpu_device *device, const struct gpu_key *key);
     void (*trim)(struct gpu_device *device);
+    void (*unpin)(struct gpu_device *device, struct packer *packer);
     void (*stop)(struct gpu_device *device); /* frees the structure, too */
     /* What calls are composed of. */
     const struct gpu_memory *memory;     /* work.h */

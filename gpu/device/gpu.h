@@ -112,6 +112,7 @@ struct gpu_steps {
     int64_t device_bytes, cached_bytes; /* device memory that libaccel has; cached inputs in it */
 };
 
+struct packer;
 struct peer_tiles;
 struct scheduled;
 struct solver_shared;
@@ -145,6 +146,9 @@ struct gpu_host {
      * it to native if cuBLAS says that it has computed in native precision, or if there is no
      * memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;
+    /* NULL, or: the matrices of this call of Level 3 are another process's (gpu/pack/packer.h).
+     * After a failure nothing is computed by the original, and the results are undefined. */
+    struct packer *packer;
     struct schedule_rates rates; /* of this call, by which its schedule is chosen; 0: not known */
     const struct scheduled *scheduled; /* the description of this very call; NULL: none is made */
     /* NULL, or: several devices share the call, of LAPACK, and this one is member number `member`
@@ -261,6 +265,9 @@ void gpu_program_locate(struct accel_span *spans, int count, int64_t batch);
 /* Returns whether the driver has been unloaded, or will be because the process ends: then failures
  * are no news. */
 bool gpu_is_gone(void);
+
+/* Ends what a packer's memory is pinned for: no call uses it. */
+void gpu_unpin(struct gpu_device *device, struct packer *packer);
 
 /* Runs a valid, non-empty call. Returns when the result is where the caller expects it. */
 enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,

@@ -1,6 +1,7 @@
 #include "matrix.h"
 
 #include "base/thread/copy_pool.h"
+#include "packer.h"
 #include "staged_chunk.h"
 
 int64_t pack_matrix_bytes(const struct host_rectangle *r, int64_t packed_ld)
@@ -45,6 +46,28 @@ static void do_chunks(struct matrix_job *m, void (*task)(void *, int64_t))
     do_all(m, task, pack_count(&m->host, m->packed_ld, m->chunk_bytes));
 }
 
+/* ---- By a packer ---- */
+
+/* Has the packer do all chunks, and joins what it has seen, in their order. */
+static void read_by_packer(struct matrix_job *m, struct packer *packer)
+{
+    const int64_t bytes = chunks_of_matrix(&m->host, m->packed_ld),
+                  count = pack_count(&m->host, m->packed_ld, bytes), first = packer->posted;
+    struct pack_seen seen;
+    for (int64_t taken = 0, next = 0; taken < count && !packer->gone; taken++) {
+        for (; next < count && next < taken + COPY_POOL_TASKS; next++) {
+            const struct staged_chunk chunk =
+                staged_chunk_at(&m->host, m->packed_ld, bytes, next);
+            packer->post(packer, &chunk, PACK_READ, 0);
+        }
+        while (!packer_has_done(packer, first + taken))
+            packer_await(packer, first + taken);
+        packer->take(packer, first + taken, &seen);
+        pack_digest_add(&m->host, seen.digest);
+    }
+    packer_finish(packer);
+}
+
 /* ---- Digests ---- */
 
 /* Reads a chunk in host memory. */
@@ -87,7 +110,12 @@ struct gpu_key pack_matrix_digest(const struct host_rectangle *from, int64_t dev
     struct gpu_key digest;
     struct matrix_job m = {.host = *from, .packed_ld = device_ld};
     m.host.digest = &digest;
-    do_chunks(&m, digest_task);
+    if (!from->packer) {
+        do_chunks(&m, digest_task);
+        return digest;
+    }
+    pack_digest_shape(&m.host, device_ld);
+    read_by_packer(&m, from->packer);
     return digest;
 }
 

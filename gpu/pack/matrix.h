@@ -13,7 +13,7 @@ int64_t pack_matrix_bytes(const struct host_rectangle *r, int64_t packed_ld);
 
 /* Returns the digest that a device's upload gives for a whole rectangle with these elements, or for
  * its triangle: from->digest. Reads them once, or with from->scan, which wants them aligned,
- * twice. */
+ * twice. A packer reads its own. */
 struct gpu_key pack_matrix_digest(const struct host_rectangle *from, int64_t device_ld);
 
 /* The same for a matrix that has come down in tiles, each digested by the device's pipeline

@@ -10,6 +10,8 @@
 #include "digest.h"
 #include "scan.h"
 
+struct packer;
+
 /* A rectangle of the caller's host memory, column-major. */
 struct host_rectangle {
     char *host;
@@ -34,6 +36,7 @@ struct host_rectangle {
      * on the device stays. A column fits a chunk. */
     bool trimmed;
     bool streamed; /* unpacking writes past the caches, which do not hold so much */
+    struct packer *packer; /* who packs and unpacks it (packer.h); NULL: this process */
 };
 
 /* Returns a whole rectangle that no scan looks at. */

@@ -14,9 +14,6 @@
 #include "base/text/text.h"
 #include "base/thread/clock.h"
 
-/* How long a server that computes may give no sign of life: it gives some each second. */
-#define SILENCE_MS 10000
-
 static bool refuse(char *why, const char *what, int error)
 {
     struct accel_text text;
@@ -173,28 +170,4 @@ void lane_forget(struct lane *lane)
     if (lane->socket >= 0)
         close(lane->socket);
     *lane = (struct lane){.socket = -1};
-}
-
-bool lane_call(struct lane *lane, struct wire_reply *reply)
-{
-    struct turns *const turns = &lane->shared->turns;
-    uint32_t beats = atomic_load(&lane->shared->beats);
-    double heard_ms = accel_now_ms();
-    turns_pass(turns, TURN_SERVER);
-    for (;;) {
-        const enum turn now = turns_await(turns, TURN_CLIENT, 100);
-        if (now == TURN_CLIENT)
-            break;
-        const uint32_t beat = atomic_load(&lane->shared->beats);
-        if (beat != beats) {
-            beats = beat;
-            heard_ms = accel_now_ms();
-        }
-        if (now == TURN_OVER || wire_is_closed(lane->socket) ||
-            accel_now_ms() - heard_ms > SILENCE_MS)
-            return false;
-    }
-    *reply = lane->shared->reply;
-    reply->failure[sizeof reply->failure - 1] = '\0';
-    return true;
 }

@@ -28,8 +28,4 @@ bool lane_ask(struct wire_state *state, const char *path, char why[GPU_FAILURE_B
 /* In a fork's child, which does not have the lane's memory. */
 void lane_forget(struct lane *lane);
 
-/* Has the server do the request that is in the lane: the reply is in *reply then. Returns false if
- * the server has ended, or gives no sign of life. The lane is of no use any more then. */
-bool lane_call(struct lane *lane, struct wire_reply *reply);
-
 #endif

@@ -12,10 +12,8 @@
 #include "base/thread/clock.h"
 #include "base/thread/forks.h"
 #include "base/text/text.h"
-#include "call/shape.h"
 #include "gpu/device/device.h"
-#include "gpu/pack/matrix.h"
-#include "lane.h"
+#include "client_call.h"
 
 /* ---- Where the server is ---- */
 
@@ -197,118 +195,13 @@ static bool open_place(struct lane_place *place, char path[REMOTE_PATH_BYTES],
     return true;
 }
 
-/* ---- A call ---- */
-
-static bool goes_in(const struct accel_call *call, const struct accel_span *x)
-{
-    const bool writes = x->access & ACCEL_WRITE;
-    /* LAPACK may leave a part of what it writes as it is. */
-    return accel_is_read(call, x) || (writes && call->op->traits.group == ACCEL_LAPACK);
-}
-
-/* Returns a vector, or matrix number k of a batch. */
-static struct host_rectangle rectangle_of(const struct accel_span *x, int64_t k)
-{
-    if (x->inc == 0)
-        return host_whole(accel_matrix_of(x, k), x->rows, x->cols, x->ld, gpu_size_of(x));
-    char *first = (char *)x->ptr + (x->inc < 0 ? (1 - x->cols) * x->inc * gpu_size_of(x) : 0);
-    return host_whole(first, 1, x->cols, x->inc, gpu_size_of(x));
-}
-
-/* Chooses the operands' places in an area. Returns whether they fit. */
-static bool place_operands(const struct accel_call *call, int64_t area_bytes,
-                           struct wire_operand operand[ACCEL_SPANS])
-{
-    int64_t at = 0;
-    for (int i = 0; i < ACCEL_SPANS; i++) {
-        const struct accel_span *x = &call->span[i];
-        const int64_t each = x->ptr ? wire_bytes(x) : 0;
-        int64_t bytes;
-        if (!accel_mul(each, wire_matrices(call, x), &bytes) || bytes > area_bytes - at)
-            return false;
-        operand[i].at = bytes > 0 ? at : -1;
-        operand[i].count = wire_matrices(call, x);
-        at += (bytes + WIRE_ALIGN - 1) / WIRE_ALIGN * WIRE_ALIGN;
-    }
-    return true;
-}
-
-static void send_operands(const struct lane *lane, const struct accel_call *call)
-{
-    const struct wire_request *request = &lane->shared->request;
-    for (int i = 0; i < ACCEL_SPANS; i++) {
-        const struct accel_span *x = &call->span[i];
-        if (request->operand[i].at < 0 || !goes_in(call, x))
-            continue;
-        for (int64_t k = 0; k < wire_matrices(call, x); k++) {
-            const struct host_rectangle from = rectangle_of(x, k);
-            pack_matrix_pack(lane->area + request->operand[i].at + k * wire_bytes(x), &from,
-                             from.rows);
-        }
-    }
-}
-
-static void fetch_results(const struct lane *lane, const struct accel_call *call,
-                          const int64_t at[ACCEL_SPANS])
-{
-    for (int i = 0; i < ACCEL_SPANS; i++) {
-        const struct accel_span *x = &call->span[i];
-        if (at[i] < 0 || !(x->access & ACCEL_WRITE))
-            continue;
-        for (int64_t k = 0; k < wire_matrices(call, x); k++) {
-            struct host_rectangle to = rectangle_of(x, k);
-            to.uplo = x->triangle;
-            pack_matrix_unpack(&to, lane->area + at[i] + k * wire_bytes(x), to.rows);
-        }
-    }
-}
-
-/* Has the server do the call. Returns false if it has gone, and nothing has been written. */
-static bool run_on_lane(struct lane *lane, const struct accel_call *call, struct gpu_host *host,
-                        enum gpu_status *status)
-{
-    struct wire_request *const request = &lane->shared->request;
-    struct wire_reply reply;
-    int64_t at[ACCEL_SPANS];
-    request->routine = (uint32_t)(call->routine - accel_routines);
-    request->precision = host->precision;
-    request->cache =
-        (host->caches && host->digests ? WIRE_DIGESTS : 0) | (host->weighs ? WIRE_WEIGHS : 0);
-    request->batch = call->batch;
-    request->arguments = call->blas;
-    if (!place_operands(call, lane->area_bytes, request->operand)) {
-        *status = GPU_NO_MEMORY;
-        return true;
-    }
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        at[i] = request->operand[i].at;
-    send_operands(lane, call);
-    if (!lane_call(lane, &reply))
-        return false;
-    *status = reply.status <= GPU_ERROR ? (enum gpu_status)reply.status : GPU_ERROR;
-    if (*status == GPU_OK)
-        fetch_results(lane, call, at);
-    host->up_bytes = reply.up_bytes;
-    host->down_bytes = reply.down_bytes;
-    host->cached_bytes = reply.cached_bytes;
-    host->set_up = reply.set_up;
-    host->precision =
-        reply.precision < GPU_PRECISIONS ? (enum gpu_precision)reply.precision : GPU_NATIVE;
-    if (*status == GPU_ERROR) {
-        host->blame = reply.blame == GPU_BLAME_LAPACK    ? GPU_BLAME_LAPACK
-                      : reply.blame == GPU_BLAME_ROUTINE ? GPU_BLAME_ROUTINE
-                                                         : GPU_BLAME_SERVER;
-        memcpy(host->failure, reply.failure, sizeof host->failure);
-    }
-    return true;
-}
+/* ---- Calls ---- */
 
 bool remote_takes(const struct accel_call *call)
 {
-    struct wire_operand operand[ACCEL_SPANS];
     const int64_t room = atomic_load(&remote.area_bytes); /* 0: not known yet */
     return !call->op->foreign && accel_is_on_host(call) &&
-           place_operands(call, room > 0 ? room : INT64_MAX, operand);
+           client_call_fits(call, room > 0 ? room : INT64_MAX);
 }
 
 /* While no server answers, calls do not look for one again and again. */
@@ -329,7 +222,7 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
             return host->hurries ? GPU_BUSY : GPU_NO_MEMORY;
         char path[REMOTE_PATH_BYTES];
         const bool opened = open_place(place, path, host->failure);
-        const bool answers = opened && run_on_lane(&place->lane, call, host, &status);
+        const bool answers = opened && client_call_run(&place->lane, call, host, &status);
         give_place(place, answers);
         if (answers)
             return status;
@@ -382,6 +275,11 @@ static bool has_none_cached(struct gpu_device *device, const struct gpu_key *key
     return false;
 }
 
+static void no_unpin(struct gpu_device *device, struct packer *packer)
+{
+    (void)device, (void)packer;
+}
+
 /* Nothing of this process is idle there. */
 static void trim(struct gpu_device *device)
 {
@@ -405,6 +303,7 @@ static const struct gpu_device_functions functions = {.run = run,
                                                       .measure_copies = no_copies,
                                                       .measure_paces = no_paces,
                                                       .trim = trim,
+                                                      .unpin = no_unpin,
                                                       .stop = stop};
 
 struct gpu_device *remote_start(char path[REMOTE_PATH_BYTES], char why[GPU_FAILURE_BYTES])

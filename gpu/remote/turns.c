@@ -20,17 +20,22 @@ static long futex(_Atomic uint32_t *word, int what, uint32_t value, const struct
     return result;
 }
 
-static enum turn whose(struct turns *turns)
+enum turn turns_whose(struct turns *turns)
 {
     const uint32_t now = atomic_load_explicit(&turns->whose, memory_order_acquire);
     return now == TURN_CLIENT || now == TURN_SERVER ? (enum turn)now : TURN_OVER;
 }
 
+static void change(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t to)
+{
+    atomic_store(word, to);
+    if (atomic_exchange(sleepers, 0) != 0)
+        futex(word, FUTEX_WAKE, INT_MAX, NULL);
+}
+
 void turns_pass(struct turns *turns, enum turn to)
 {
-    atomic_store(&turns->whose, (uint32_t)to);
-    if (atomic_exchange(&turns->sleepers, 0) != 0)
-        futex(&turns->whose, FUTEX_WAKE, INT_MAX, NULL);
+    change(&turns->whose, &turns->sleepers, (uint32_t)to);
 }
 
 static void rest(void)
@@ -46,15 +51,16 @@ static void rest(void)
  * meanwhile. */
 #define LOOK_US 50
 
-enum turn turns_await(struct turns *turns, enum turn mine, double most_ms)
+/* Waits until a word is not `seen` any more. */
+static void await_change(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t seen,
+                         double most_ms)
 {
     const double look_us = cpu_usable() > 1 ? LOOK_US : 0;
     const double begun_ms = accel_now_ms();
-    enum turn now;
-    while ((now = whose(turns)) != mine && now != TURN_OVER) {
+    while (atomic_load_explicit(word, memory_order_acquire) == seen) {
         const double waited_ms = accel_now_ms() - begun_ms;
         if (waited_ms >= most_ms)
-            break;
+            return;
         if (waited_ms * 1e3 < look_us) {
             rest();
             continue;
@@ -63,10 +69,31 @@ enum turn turns_await(struct turns *turns, enum turn mine, double most_ms)
         const struct timespec most = {
             (time_t)(left_ms / 1e3),
             (long)((left_ms - 1e3 * (double)(time_t)(left_ms / 1e3)) * 1e6)};
-        atomic_store(&turns->sleepers, 1);
-        const uint32_t word = atomic_load(&turns->whose);
-        if (word == (uint32_t)now)
-            futex(&turns->whose, FUTEX_WAIT, word, &most);
+        atomic_store(sleepers, 1);
+        if (atomic_load(word) == seen)
+            futex(word, FUTEX_WAIT, seen, &most);
+    }
+}
+
+enum turn turns_await(struct turns *turns, enum turn mine, double most_ms)
+{
+    const double end_ms = accel_now_ms() + most_ms;
+    enum turn now;
+    while ((now = turns_whose(turns)) != mine && now != TURN_OVER) {
+        const double left_ms = end_ms - accel_now_ms();
+        if (left_ms <= 0)
+            break;
+        await_change(&turns->whose, &turns->sleepers, (uint32_t)now, left_ms);
     }
     return now;
+}
+
+void tally_raise(struct tally *tally, uint32_t to)
+{
+    change(&tally->count, &tally->sleepers, to);
+}
+
+void tally_await(struct tally *tally, uint32_t seen, double most_ms)
+{
+    await_change(&tally->count, &tally->sleepers, seen, most_ms);
 }

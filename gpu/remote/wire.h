@@ -3,8 +3,10 @@
  * build: the first message on the socket says so, and there is no other version to be known.
  *
  * A connection is a lane: one call at a time, of one thread. The server's answer to the first
- * message carries a memfd, sealed against shrinking and growing. It begins with a struct wire_lane;
- * from WIRE_AREA on it has the operands, which the client packs there and fetches from there. The
+ * message carries a memfd, sealed against shrinking and growing. It begins with a struct wire_lane.
+ * From WIRE_AREA on it has small operands, which the client packs there before the call and fetches
+ * from there after it; through the ring from WIRE_RING on, the matrices of larger calls go in
+ * chunks, which the client packs and unpacks under way, when the server's pipeline asks it to. The
  * two take turns (turns.h). The client may change all of the lane at any time: the server copies a
  * request before it looks at it, and believes nothing else there.
  */
@@ -13,6 +15,7 @@
 
 #include "call/call.h"
 #include "gpu/device/gpu.h"
+#include "gpu/pack/packer.h"
 #include "turns.h"
 
 /* WIRE_ASKS in place of WIRE_MAGIC: who connects asks for a struct wire_state, and no lane. */
@@ -20,7 +23,8 @@ enum {
     WIRE_MAGIC = 0x61636301,
     WIRE_ASKS,
     WIRE_CLIENTS_MOST = 256,
-    WIRE_AREA = 1 << 16,
+    WIRE_RING = 1 << 16,
+    WIRE_AREA = WIRE_RING + PACKER_BYTES,
     WIRE_ALIGN = 256
 };
 
@@ -37,11 +41,36 @@ struct wire_welcome {
     struct gpu_info info;        /* `chosen` means nothing */
 };
 
-/* An operand, in the lane's area: packed columns, the elements of a vector one behind the other; of
+/* An operand. In the lane's area: packed columns, the elements of a vector one behind the other; of
  * a batch, all matrices likewise, or one that all products share. */
 struct wire_operand {
     int64_t at;    /* bytes from WIRE_AREA; a multiple of WIRE_ALIGN; -1: there is none */
     int64_t count; /* matrices; 1, or as many as products */
+    /* k + 1: the client packs and unpacks it under way; it is the same matrix as operand k, or
+     * operand k itself. 0: it is in the area. */
+    uint32_t asked;
+};
+
+/* What the server asks the client to do with a part of a chunk (gpu/pack/staged_chunk.h), whose
+ * packed form is in the ring. The rectangle is one of the operand, from element (row, col) on. */
+struct wire_task {
+    int64_t row, col, rows, cols, diagonal;
+    int64_t device_ld, chunk_bytes, ld;
+    int64_t at; /* bytes from WIRE_RING */
+    struct pack_chunk chunk;
+    int32_t part, parts;
+    uint8_t action, operand;
+    char uplo;
+    bool hermitian, backwards, trimmed, streamed, digests;
+};
+
+/* Tasks of a call, numbered from 0 on; at most COPY_POOL_TASKS are not taken. */
+struct wire_copies {
+    struct tally news; /* for the client: a task, or the end of the call */
+    _Atomic uint32_t posted;
+    struct tally done;
+    struct wire_task task[COPY_POOL_TASKS];
+    struct gpu_key digest[COPY_POOL_TASKS];
 };
 
 /* What may be done to find inputs that the device has: gpu_host.caches with .digests, .weighs. */
@@ -70,8 +99,9 @@ struct wire_lane {
     _Atomic uint32_t beats; /* the server's, some each second as long as it lives */
     struct wire_request request;
     struct wire_reply reply;
+    struct wire_copies copies;
 };
-_Static_assert(sizeof(struct wire_lane) <= WIRE_AREA, "the operands come behind the lane");
+_Static_assert(sizeof(struct wire_lane) <= WIRE_RING, "the ring comes behind the lane");
 
 /* What a server has done so far. Times in milliseconds, since it or the client came. */
 struct wire_served {

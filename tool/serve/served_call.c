@@ -83,6 +83,29 @@ static bool takes_part(const struct accel_call *call, const struct accel_span *x
     return (x->access & ACCEL_WRITE) || accel_is_read(call, x);
 }
 
+bool served_call_asks(const struct wire_request *request)
+{
+    bool asks = false;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        asks = asks || request->operand[i].asked;
+    return asks;
+}
+
+/* One that the client packs and unpacks under way. `as`: the operand that is the same matrix. */
+static bool ask_operand(struct accel_call *call, int i, uint32_t as)
+{
+    struct accel_span *const x = &call->span[i];
+    const struct accel_span *y = as <= (uint32_t)i ? &call->span[as] : x;
+    int64_t elements;
+    if (call->op->traits.group != ACCEL_LEVEL_3 || call->batch != 1 || !served_copies_address(0) ||
+        as > (uint32_t)i || x->inc || !x->name || x->rows < 1 || x->cols < 1 || y->rows != x->rows ||
+        y->cols != x->cols || !accel_mul(x->rows, x->cols, &elements) ||
+        elements > SERVED_COPIES_MOST / gpu_size_of(x))
+        return false;
+    x->ptr = served_copies_address((int)as);
+    return true;
+}
+
 static bool place_operand(struct accel_call *call, int i, const struct wire_operand *from,
                           char *area, int64_t area_bytes)
 {
@@ -109,7 +132,7 @@ static bool is_for_clients(const struct accel_routine *routine)
 bool served_call_read(struct accel_call *call, const struct wire_request *request, char *area,
                       int64_t area_bytes)
 {
-    const struct blas_arguments *from = &request->arguments;
+    const struct blas_arguments *arguments = &request->arguments;
     if (request->routine >= accel_routine_count ||
         !is_for_clients(&accel_routines[request->routine]))
         return false;
@@ -119,16 +142,19 @@ bool served_call_read(struct accel_call *call, const struct wire_request *reques
         return false;
     call->batch = request->batch;
     call->blas.layout = ACCEL_COLUMN_MAJOR;
-    call->blas.width = from->width == 64 ? 64 : 32;
-    call->blas.conjugated = is_true(&from->conjugated);
+    call->blas.width = arguments->width == 64 ? 64 : 32;
+    call->blas.conjugated = is_true(&arguments->conjugated);
     call->blas.has_work = true;
     for (int i = 0; i < call->routine->args; i++)
-        if (!take_argument(call, from, i))
+        if (!take_argument(call, arguments, i))
             return false;
     describe_operands(call);
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        if (!place_operand(call, i, &request->operand[i], area, area_bytes))
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct wire_operand *from = &request->operand[i];
+        if (from->asked ? !ask_operand(call, i, from->asked - 1)
+                        : !place_operand(call, i, from, area, area_bytes))
             return false;
+    }
     return !accel_call_fault(call) && !accel_call_empty(call) && accel_call_is_supported(call);
 }
 
@@ -176,9 +202,12 @@ static enum gpu_status run_in_turn(struct gpu_device *device, const struct accel
 }
 
 void served_call_run(struct wire_reply *reply, struct gpu_device *device,
-                     const struct accel_call *call, const struct wire_request *request)
+                     const struct accel_call *call, const struct wire_request *request,
+                     struct served_copies *copies)
 {
+    const bool asks = served_call_asks(request);
     struct gpu_host host = {.original = no_original,
+                            .packer = asks ? &copies->packer : NULL,
                             .caches = request->cache & WIRE_DIGESTS,
                             .digests = request->cache & WIRE_DIGESTS,
                             .weighs = request->cache & WIRE_WEIGHS,
@@ -186,8 +215,11 @@ void served_call_run(struct wire_reply *reply, struct gpu_device *device,
                                              ? (enum gpu_precision)request->precision
                                              : GPU_NATIVE};
     memset(reply, 0, sizeof *reply);
+    served_copies_begin(copies);
     const bool hopeless = call->op->gpu->is_hopeless && call->op->gpu->is_hopeless(call);
     reply->status = hopeless ? GPU_UNSUPPORTED : run_in_turn(device, call, &host);
+    if (asks && copies->packer.gone)
+        reply->status = GPU_UNSUPPORTED;
     reply->precision = host.precision;
     reply->blame = host.blame;
     reply->up_bytes = host.up_bytes;

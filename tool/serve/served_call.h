@@ -5,7 +5,7 @@
 #ifndef ACCEL_SERVED_CALL_H
 #define ACCEL_SERVED_CALL_H
 
-#include "gpu/remote/wire.h"
+#include "served_copies.h"
 
 /* Makes the call of a request, its operands in the client's area. Returns false if that is no call
  * that a client makes: one of BLAS or LAPACK, valid, not empty, with its operands in the area. */
@@ -14,6 +14,10 @@ bool served_call_read(struct accel_call *call, const struct wire_request *reques
 
 /* Runs it on a device, as the request says. */
 void served_call_run(struct wire_reply *reply, struct gpu_device *device,
-                     const struct accel_call *call, const struct wire_request *request);
+                     const struct accel_call *call, const struct wire_request *request,
+                     struct served_copies *copies);
+
+/* Whether the client copies its matrices under way. */
+bool served_call_asks(const struct wire_request *request);
 
 #endif

@@ -25,6 +25,7 @@ struct served_client {
     int socket;
     struct gpu_device *device;
     struct wire_lane *lane; /* NULL: none yet */
+    struct served_copies copies;
     int64_t area_bytes;
     int pid;
     double came_ms;
@@ -87,6 +88,7 @@ static bool make_lane(struct served_client *client, struct wire_welcome *welcome
     } else {
         pthread_mutex_lock(&lock);
         client->lane = at;
+        served_copies_init(&client->copies, at, client->socket);
         pthread_mutex_unlock(&lock);
         welcome->area_bytes = client->area_bytes;
         welcome->info = *gpu_info(client->device);
@@ -167,9 +169,11 @@ static void serve_call(struct served_client *client)
     memcpy(&request, &lane->request, sizeof request);
     __asm__ volatile("" ::: "memory"); /* the copy alone is looked at */
     if (served_call_read(&call, &request, (char *)lane + WIRE_AREA, client->area_bytes))
-        served_call_run(&reply, client->device, &call, &request);
+        served_call_run(&reply, client->device, &call, &request, &client->copies);
     memcpy(&lane->reply, &reply, sizeof reply);
     turns_pass(&lane->turns, TURN_CLIENT);
+    if (served_call_asks(&request))
+        tally_raise(&lane->copies.news, atomic_load(&lane->copies.news.count) + 1);
     atomic_store(&client->computes, false);
     const double ms = accel_now_ms() - begun_ms;
     pthread_mutex_lock(&lock);
@@ -199,6 +203,8 @@ static void leave(struct served_client *client)
     *at = client->next;
     count--;
     pthread_mutex_unlock(&lock);
+    if (client->lane)
+        gpu_unpin(client->device, &client->copies.packer);
     if (client->lane)
         munmap(client->lane, (size_t)(WIRE_AREA + client->area_bytes));
     close(client->socket);

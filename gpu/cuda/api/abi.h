@@ -33,6 +33,7 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 #define cuMemGetInfo              cuMemGetInfo_v2
 #define cuMemAlloc                cuMemAlloc_v2
 #define cuMemFree                 cuMemFree_v2
+#define cuMemHostRegister         cuMemHostRegister_v2
 #define cuMemcpyHtoDAsync         cuMemcpyHtoDAsync_v2
 #define cuMemcpyDtoHAsync         cuMemcpyDtoHAsync_v2
 #define cuMemcpyDtoDAsync         cuMemcpyDtoDAsync_v2

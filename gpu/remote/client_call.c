@@ -1,0 +1,199 @@
+#include "client_call.h"
+
+#include <string.h>
+
+#include "base/thread/clock.h"
+#include "call/shape.h"
+#include "gpu/pack/matrix.h"
+
+/* ---- Operands in the area ---- */
+
+static bool goes_in(const struct accel_call *call, const struct accel_span *x)
+{
+    const bool writes = x->access & ACCEL_WRITE;
+    /* LAPACK may leave a part of what it writes as it is. */
+    return accel_is_read(call, x) || (writes && call->op->traits.group == ACCEL_LAPACK);
+}
+
+/* Returns a vector, or matrix number k of a batch. */
+static struct host_rectangle rectangle_of(const struct accel_span *x, int64_t k)
+{
+    if (x->inc == 0)
+        return host_whole(accel_matrix_of(x, k), x->rows, x->cols, x->ld, gpu_size_of(x));
+    char *first = (char *)x->ptr + (x->inc < 0 ? (1 - x->cols) * x->inc * gpu_size_of(x) : 0);
+    return host_whole(first, 1, x->cols, x->inc, gpu_size_of(x));
+}
+
+/* Returns the first operand that is the same matrix as number i: perhaps itself. */
+static uint32_t same_as(const struct accel_call *call, int i)
+{
+    const struct accel_span *x = &call->span[i], *y = call->span;
+    while (y->ptr != x->ptr || y->rows != x->rows || y->cols != x->cols || y->ld != x->ld ||
+           y->inc != x->inc)
+        y++;
+    return (uint32_t)(y - call->span);
+}
+
+/* Chooses the operands' places in an area. Returns whether they fit. */
+static bool place_operands(const struct accel_call *call, int64_t area_bytes,
+                           struct wire_operand operand[ACCEL_SPANS])
+{
+    const bool asked = client_copies_of(call);
+    int64_t at = 0;
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &call->span[i];
+        const int64_t each = x->ptr ? wire_bytes(x) : 0;
+        int64_t bytes;
+        operand[i] = (struct wire_operand){.at = -1, .count = 1};
+        if (asked && each > 0)
+            operand[i].asked = same_as(call, i) + 1;
+        if (asked)
+            continue;
+        if (!accel_mul(each, wire_matrices(call, x), &bytes) || bytes > area_bytes - at)
+            return false;
+        operand[i].at = bytes > 0 ? at : -1;
+        operand[i].count = wire_matrices(call, x);
+        at += (bytes + WIRE_ALIGN - 1) / WIRE_ALIGN * WIRE_ALIGN;
+    }
+    return true;
+}
+
+static void send_operands(const struct lane *lane, const struct accel_call *call)
+{
+    const struct wire_request *request = &lane->shared->request;
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &call->span[i];
+        if (request->operand[i].at < 0 || !goes_in(call, x))
+            continue;
+        for (int64_t k = 0; k < wire_matrices(call, x); k++) {
+            const struct host_rectangle from = rectangle_of(x, k);
+            pack_matrix_pack(lane->area + request->operand[i].at + k * wire_bytes(x), &from,
+                             from.rows);
+        }
+    }
+}
+
+static void fetch_results(const struct lane *lane, const struct accel_call *call,
+                          const int64_t at[ACCEL_SPANS])
+{
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &call->span[i];
+        if (at[i] < 0 || !(x->access & ACCEL_WRITE))
+            continue;
+        for (int64_t k = 0; k < wire_matrices(call, x); k++) {
+            struct host_rectangle to = rectangle_of(x, k);
+            to.uplo = x->triangle;
+            pack_matrix_unpack(&to, lane->area + at[i] + k * wire_bytes(x), to.rows);
+        }
+    }
+}
+
+bool client_call_fits(const struct accel_call *call, int64_t area_bytes)
+{
+    struct wire_operand operand[ACCEL_SPANS];
+    return place_operands(call, area_bytes, operand);
+}
+
+/* ---- The call ---- */
+
+/* How long a server that computes may give no sign of life: it gives some each second. */
+#define SILENCE_MS 10000
+
+/* How often it is looked for. */
+#define LOOK_MS 100
+
+/* Waits for the end of the call, or does a part of its copies. Returns false if the server asks for
+ * what no server asks for. */
+static bool wait_or_copy(struct lane *lane, struct client_copies *copies)
+{
+    struct wire_copies *const shared = &lane->shared->copies;
+    const uint32_t news = atomic_load(&shared->news.count);
+    bool idle;
+    if (!copies) {
+        turns_await(&lane->shared->turns, TURN_CLIENT, LOOK_MS);
+        return true;
+    }
+    if (!client_copies_attend(copies, &idle))
+        return false;
+    if (idle && turns_whose(&lane->shared->turns) == TURN_SERVER)
+        tally_await(&shared->news, news, LOOK_MS);
+    return true;
+}
+
+bool lane_call(struct lane *lane, struct wire_reply *reply, struct client_copies *copies)
+{
+    struct turns *const turns = &lane->shared->turns;
+    uint32_t beats = atomic_load(&lane->shared->beats);
+    double heard_ms = accel_now_ms(), look_ms = heard_ms + LOOK_MS;
+    turns_pass(turns, TURN_SERVER);
+    for (;;) {
+        if (!wait_or_copy(lane, copies))
+            return false;
+        const enum turn now = turns_whose(turns);
+        if (now == TURN_CLIENT)
+            break;
+        if (now == TURN_OVER)
+            return false;
+        if (accel_now_ms() < look_ms)
+            continue;
+        const uint32_t beat = atomic_load(&lane->shared->beats);
+        look_ms = accel_now_ms() + LOOK_MS;
+        if (beat != beats) {
+            beats = beat;
+            heard_ms = accel_now_ms();
+        }
+        if (wire_is_closed(lane->socket) || accel_now_ms() - heard_ms > SILENCE_MS)
+            return false;
+    }
+    *reply = lane->shared->reply;
+    reply->failure[sizeof reply->failure - 1] = '\0';
+    return true;
+}
+
+bool client_call_run(struct lane *lane, const struct accel_call *call, struct gpu_host *host,
+                        enum gpu_status *status)
+{
+    struct wire_request *const request = &lane->shared->request;
+    struct wire_reply reply;
+    int64_t at[ACCEL_SPANS];
+    request->routine = (uint32_t)(call->routine - accel_routines);
+    request->precision = host->precision;
+    request->cache =
+        (host->caches && host->digests ? WIRE_DIGESTS : 0) | (host->weighs ? WIRE_WEIGHS : 0);
+    request->batch = call->batch;
+    request->arguments = call->blas;
+    if (!place_operands(call, lane->area_bytes, request->operand)) {
+        *status = GPU_NO_MEMORY;
+        return true;
+    }
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        at[i] = request->operand[i].at;
+    const bool asked = client_copies_of(call);
+    struct client_copies *copies = asked ? client_copies_begin(lane, call) : NULL;
+    if (asked && !copies) {
+        *status = GPU_NO_MEMORY;
+        return true;
+    }
+    send_operands(lane, call);
+    const bool answers = lane_call(lane, &reply, copies);
+    if (answers)
+        *status = reply.status <= GPU_ERROR ? (enum gpu_status)reply.status : GPU_ERROR;
+    client_copies_end(copies, answers && *status == GPU_OK);
+    if (!answers)
+        return false;
+    if (*status == GPU_OK)
+        fetch_results(lane, call, at);
+    host->up_bytes = reply.up_bytes;
+    host->down_bytes = reply.down_bytes;
+    host->cached_bytes = reply.cached_bytes;
+    host->set_up = reply.set_up;
+    host->precision =
+        reply.precision < GPU_PRECISIONS ? (enum gpu_precision)reply.precision : GPU_NATIVE;
+    if (*status == GPU_ERROR) {
+        host->blame = reply.blame == GPU_BLAME_LAPACK    ? GPU_BLAME_LAPACK
+                      : reply.blame == GPU_BLAME_ROUTINE ? GPU_BLAME_ROUTINE
+                                                         : GPU_BLAME_SERVER;
+        memcpy(host->failure, reply.failure, sizeof host->failure);
+    }
+    return true;
+}

@@ -1,0 +1,24 @@
+/*
+ * A call that a server does for its client, on a lane. Operands that are small, and those of LAPACK
+ * and of batches, are packed into the lane's area before it, and results fetched after it; others
+ * are copied under way (client_copies.h).
+ */
+#ifndef ACCEL_CLIENT_CALL_H
+#define ACCEL_CLIENT_CALL_H
+
+#include "client_copies.h"
+
+/* Whether a call's operands have room in an area of so many bytes. */
+bool client_call_fits(const struct accel_call *call, int64_t area_bytes);
+
+/* Has the server do a call, like gpu_run(). Returns false if it has gone. Unless *status is GPU_OK,
+ * the library's original can do the call: what it reads is as it was. */
+bool client_call_run(struct lane *lane, const struct accel_call *call, struct gpu_host *host,
+                     enum gpu_status *status);
+
+/* Has the server do the request that is in the lane: the reply is in *reply then. copies: what the
+ * client does under way, or NULL. Returns false if the server has ended, or gives no sign of life.
+ * The lane is of no use any more then. */
+bool lane_call(struct lane *lane, struct wire_reply *reply, struct client_copies *copies);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * A client's part of the copies of a call (wire.h): the server's pipeline asks for chunks of the
+ * program's matrices, and the copy pool packs them into the ring, or unpacks them from there. A
+ * matrix that the call reads and writes comes down beside it, and is written at the end: so the
+ * program's own library can do the call if the server cannot.
+ */
+#ifndef ACCEL_CLIENT_COPIES_H
+#define ACCEL_CLIENT_COPIES_H
+
+#include "lane.h"
+
+struct client_copies {
+    const struct accel_call *call;
+    struct lane *lane;
+    struct host_rectangle matrix[ACCEL_SPANS]; /* from which they go up */
+    struct host_rectangle result[ACCEL_SPANS]; /* to which they come down; host is NULL: they do
+                                                  not */
+    struct wire_task task[COPY_POOL_TASKS];    /* by their numbers */
+    int64_t opened, done;
+    bool begun; /* the copy pool is at it */
+    struct copy_pool_job job;
+};
+
+/* Returns whether a call's matrices go so: it is of Level 3, and they are not small. */
+bool client_copies_of(const struct accel_call *call);
+
+/* Prepares them, in the client's turn. Returns NULL if there is no memory. */
+struct client_copies *client_copies_begin(struct lane *lane, const struct accel_call *call);
+
+/* In the server's turn: does what the server asks for. *idle: there was nothing to do. Returns
+ * false if it asks for what no server asks for. */
+bool client_copies_attend(struct client_copies *copies, bool *idle);
+
+/* Ends them; done: the call has been done, and what came down beside its matrix is written. NULL
+ * may end, too. */
+void client_copies_end(struct client_copies *copies, bool done);
+
+#endif

@@ -1,0 +1,135 @@
+#define _GNU_SOURCE
+#include "served_copies.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "base/thread/clock.h"
+
+/* A client that is asked to pack answers within this, or loses its call. */
+#define PATIENCE_MS 5000
+
+/* ---- Addresses ---- */
+
+static char *addresses;
+static pthread_once_t addresses_once = PTHREAD_ONCE_INIT;
+
+/* Whoever reads or writes there, by a fault of this program, ends it. */
+static void reserve_addresses(void)
+{
+    void *at = mmap(NULL, (size_t)(ACCEL_SPANS * SERVED_COPIES_MOST), PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    addresses = at == MAP_FAILED ? NULL : at;
+}
+
+char *served_copies_address(int i)
+{
+    pthread_once(&addresses_once, reserve_addresses);
+    return addresses ? addresses + i * SERVED_COPIES_MOST : NULL;
+}
+
+/* ---- Tasks ---- */
+
+static struct served_copies *copies_of(struct packer *packer)
+{
+    return (struct served_copies *)packer;
+}
+
+/* Says where in an operand a rectangle begins. */
+static void find_operand(struct wire_task *task, const struct host_rectangle *r)
+{
+    const int64_t at = r->host - addresses, within = at % SERVED_COPIES_MOST / r->size;
+    task->operand = (uint8_t)(at / SERVED_COPIES_MOST);
+    task->row = within % r->ld;
+    task->col = within / r->ld;
+}
+
+static void post(struct packer *packer, const struct staged_chunk *chunk, enum pack_action action,
+                 int part)
+{
+    struct wire_copies *shared = &copies_of(packer)->lane->copies;
+    const struct host_rectangle *r = chunk->host;
+    struct wire_task task = {.rows = r->rows,
+                             .cols = r->cols,
+                             .diagonal = r->diagonal,
+                             .device_ld = chunk->device_ld,
+                             .chunk_bytes = chunk->bytes,
+                             .ld = chunk->ld,
+                             .at = action == PACK_READ ? 0 : chunk->packed - packer->memory,
+                             .chunk = chunk->chunk,
+                             .part = part,
+                             .parts = chunk->parts,
+                             .action = (uint8_t)action,
+                             .uplo = r->uplo,
+                             .hermitian = r->hermitian,
+                             .backwards = r->backwards,
+                             .trimmed = r->trimmed,
+                             .streamed = r->streamed,
+                             .digests = r->digest != NULL};
+    find_operand(&task, r);
+    if (packer->done == packer->posted)
+        copies_of(packer)->heard_ms = accel_now_ms(); /* it had nothing to do */
+    shared->task[packer->posted % COPY_POOL_TASKS] = task;
+    atomic_store(&shared->posted, (uint32_t)++packer->posted);
+    tally_raise(&shared->news, atomic_load(&shared->news.count) + 1);
+}
+
+/* Takes over the client's count; a wrong one ends the call. */
+static void take_count(struct served_copies *copies)
+{
+    struct packer *packer = &copies->packer;
+    const uint32_t told = atomic_load(&copies->lane->copies.done.count);
+    if (told < packer->done || told > packer->posted)
+        packer->gone = true;
+    else if (told > packer->done)
+        copies->heard_ms = accel_now_ms();
+    packer->done = packer->gone ? packer->posted : told;
+}
+
+/* The thread looks after its device between two moments. */
+#define MOMENT_MS 0.2
+
+static void look(struct packer *packer, int64_t wanted)
+{
+    struct served_copies *copies = copies_of(packer);
+    const int64_t before = packer->done;
+    take_count(copies);
+    if (packer->done >= wanted || packer->gone)
+        return;
+    tally_await(&copies->lane->copies.done, (uint32_t)packer->done, MOMENT_MS);
+    take_count(copies);
+    const double silent_ms = accel_now_ms() - copies->heard_ms;
+    if (packer->done == before && silent_ms > 100 &&
+        (silent_ms > PATIENCE_MS || wire_is_closed(copies->socket))) {
+        packer->gone = true;
+        packer->done = packer->posted;
+    }
+}
+
+static void take(const struct packer *packer, int64_t number, struct pack_seen *seen)
+{
+    const struct served_copies *copies = (const struct served_copies *)packer;
+    *seen = (struct pack_seen){.digest = copies->lane->copies.digest[number % COPY_POOL_TASKS]};
+}
+
+/* ---- Calls ---- */
+
+void served_copies_init(struct served_copies *copies, struct wire_lane *lane, int socket)
+{
+    *copies = (struct served_copies){
+        .packer = {.post = post,
+                   .look = look,
+                   .take = take,
+                   .first = served_copies_address(0),
+                   .bytes = ACCEL_SPANS * SERVED_COPIES_MOST,
+                   .memory = (char *)lane + WIRE_RING,
+                   .helpers = copy_pool_size()},
+        .lane = lane,
+        .socket = socket};
+}
+
+void served_copies_begin(struct served_copies *copies)
+{
+    copies->packer.posted = copies->packer.done = 0;
+    copies->packer.gone = false;
+}

@@ -1,0 +1,29 @@
+/*
+ * The server's part of a call's copies (gpu/remote/wire.h): a packer whose tasks a client does, in
+ * memory of its own, through the lane's ring. Nothing that the client writes there is believed.
+ */
+#ifndef ACCEL_SERVED_COPIES_H
+#define ACCEL_SERVED_COPIES_H
+
+#include "gpu/remote/wire.h"
+
+struct served_copies {
+    struct packer packer; /* `pinned` stays from one call to the next */
+    struct wire_lane *lane;
+    int socket; /* tells whether the client is there */
+    double heard_ms; /* when it last did something */
+};
+
+/* Returns the address that stands for operand number i of a client's call, a matrix; NULL: there
+ * are none. The same ones serve all clients. */
+char *served_copies_address(int i);
+
+/* The bytes that an operand may have there. */
+#define SERVED_COPIES_MOST ((int64_t)1 << 40)
+
+void served_copies_init(struct served_copies *copies, struct wire_lane *lane, int socket);
+
+/* Makes them ready for the next call. */
+void served_copies_begin(struct served_copies *copies);
+
+#endif
