@@ -223,8 +223,8 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
     const bool lacks = !w.validated || (from->scan && !w.scanned);
     const bool validates = w.watch && lacks && work->host->tracks;
     const struct admission_watch before = w;
-    const struct gpu_key key = validates ? digest_and_validate(work, x, from, &w)
-                                           : digest_of(work, x, from);
+    const struct gpu_key key =
+        validates ? digest_and_validate(work, x, from, &w) : digest_of(work, x, from);
     /* Another device may have what this one lacks. */
     const bool unchanged = before.validated && gpu_key_is(&key, &before.key);
     const bool found = gpu_memory(work)->find(work, &key, memory);

@@ -32,9 +32,8 @@ void pipeline_begin_copy(struct pipeline *p, struct pipeline_direction *d,
     d->copy = copy;
     d->next = 0;
     d->all = of->lent ? 1 : pack_count(&of->host, of->device.ld, copy->chunk_bytes);
-    const bool divides =
-        p->helped && !of->lent &&
-        (of->host.packer || !(d->down && streamed && is_fresh(&of->host)));
+    const bool divides = p->helped && !of->lent &&
+                         (of->host.packer || !(d->down && streamed && is_fresh(&of->host)));
     d->parts = divides ? (int)pack_parts(&of->host, of->device.ld, copy->chunk_bytes) : 1;
 }
 
@@ -172,8 +171,8 @@ static void post_task(struct pipeline_task *task)
     if (!packer)
         return;
     task->posted = packer->posted;
-    packer->post(packer, &task->chunk->pack,
-                 task->chunk->down ? PACK_FROM_BUFFER : PACK_TO_BUFFER, task->part);
+    packer->post(packer, &task->chunk->pack, task->chunk->down ? PACK_FROM_BUFFER : PACK_TO_BUFFER,
+                 task->part);
 }
 
 /* Whether one that the copy pool is done with has been done by the packer, too. */

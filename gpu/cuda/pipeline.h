@@ -2,8 +2,8 @@
  * A pipeline: copies go in chunks through the pinned buffers of a ring, up or down. The copy pool
  * (base/thread/copy_pool.h) packs chunks, or unpacks them, while others are on the bus; the calling
  * thread alone uses CUDA. It serves a single copy on the call's stream (pipeline_copy.c), or a
- * schedule's copies beside its kernels (pipeline_schedule.c). Where the matrix is another process's,
- * that packs and unpacks (gpu/pack/packer.h), and the copy pool's task is to do nothing.
+ * schedule's copies beside its kernels (pipeline_schedule.c). Where the matrix is another
+ * process's, that packs and unpacks (gpu/pack/packer.h), and the copy pool's task is to do nothing.
  */
 #ifndef ACCEL_PIPELINE_H
 #define ACCEL_PIPELINE_H

@@ -56,8 +56,7 @@ static void read_by_packer(struct matrix_job *m, struct packer *packer)
     struct pack_seen seen;
     for (int64_t taken = 0, next = 0; taken < count && !packer->gone; taken++) {
         for (; next < count && next < taken + COPY_POOL_TASKS; next++) {
-            const struct staged_chunk chunk =
-                staged_chunk_at(&m->host, m->packed_ld, bytes, next);
+            const struct staged_chunk chunk = staged_chunk_at(&m->host, m->packed_ld, bytes, next);
             packer->post(packer, &chunk, PACK_READ, 0);
         }
         while (!packer_has_done(packer, first + taken))

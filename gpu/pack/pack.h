@@ -35,7 +35,7 @@ struct host_rectangle {
     /* Of a triangle, chunks have the rows alone that one of their columns has: what is beside them
      * on the device stays. A column fits a chunk. */
     bool trimmed;
-    bool streamed; /* unpacking writes past the caches, which do not hold so much */
+    bool streamed;         /* unpacking writes past the caches, which do not hold so much */
     struct packer *packer; /* who packs and unpacks it (packer.h); NULL: this process */
 };
 

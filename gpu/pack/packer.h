@@ -25,9 +25,9 @@ struct packer {
     void (*take)(const struct packer *packer, int64_t number, struct pack_seen *seen);
     const char *first; /* the addresses that stand for its memory */
     int64_t bytes;
-    char *memory; /* PACKER_BYTES */
-    bool pinned;  /* the device may copy from there and to there: gpu_unpin() */
-    int helpers;  /* threads that may help it */
+    char *memory;         /* PACKER_BYTES */
+    bool pinned;          /* the device may copy from there and to there: gpu_unpin() */
+    int helpers;          /* threads that may help it */
     int64_t posted, done; /* tasks; as far as is known */
     /* It answers no more, or wrongly: its tasks count as done, and the call ends without a
      * result. */

@@ -16,7 +16,7 @@ static bool goes_in(const struct accel_call *call, const struct accel_span *x)
 }
 
 /* Returns a vector, or matrix number k of a batch. */
-static struct host_rectangle rectangle_of(const struct accel_span *x, int64_t k)
+static struct host_rectangle operand_rectangle(const struct accel_span *x, int64_t k)
 {
     if (x->inc == 0)
         return host_whole(accel_matrix_of(x, k), x->rows, x->cols, x->ld, gpu_size_of(x));
@@ -66,7 +66,7 @@ static void send_operands(const struct lane *lane, const struct accel_call *call
         if (request->operand[i].at < 0 || !goes_in(call, x))
             continue;
         for (int64_t k = 0; k < wire_matrices(call, x); k++) {
-            const struct host_rectangle from = rectangle_of(x, k);
+            const struct host_rectangle from = operand_rectangle(x, k);
             pack_matrix_pack(lane->area + request->operand[i].at + k * wire_bytes(x), &from,
                              from.rows);
         }
@@ -81,7 +81,7 @@ static void fetch_results(const struct lane *lane, const struct accel_call *call
         if (at[i] < 0 || !(x->access & ACCEL_WRITE))
             continue;
         for (int64_t k = 0; k < wire_matrices(call, x); k++) {
-            struct host_rectangle to = rectangle_of(x, k);
+            struct host_rectangle to = operand_rectangle(x, k);
             to.uplo = x->triangle;
             pack_matrix_unpack(&to, lane->area + at[i] + k * wire_bytes(x), to.rows);
         }
@@ -116,7 +116,7 @@ static bool wait_or_copy(struct lane *lane, struct client_copies *copies)
     if (!client_copies_attend(copies, &idle))
         return false;
     if (idle && turns_whose(&lane->shared->turns) == TURN_SERVER)
-        tally_await(&shared->news, news, LOOK_MS);
+        progress_await(&shared->news, news, LOOK_MS);
     return true;
 }
 
@@ -151,7 +151,7 @@ bool lane_call(struct lane *lane, struct wire_reply *reply, struct client_copies
 }
 
 bool client_call_run(struct lane *lane, const struct accel_call *call, struct gpu_host *host,
-                        enum gpu_status *status)
+                     enum gpu_status *status)
 {
     struct wire_request *const request = &lane->shared->request;
     struct wire_reply reply;

@@ -72,8 +72,8 @@ struct client_copies *client_copies_begin(struct lane *lane, const struct accel_
 
 /* ---- Tasks ---- */
 
-static struct host_rectangle rectangle_of(const struct client_copies *copies,
-                                          const struct wire_task *task)
+static struct host_rectangle task_rectangle(const struct client_copies *copies,
+                                            const struct wire_task *task)
 {
     static struct gpu_key wanted; /* never written: a task has its own */
     struct host_rectangle r = task->action == PACK_FROM_BUFFER ? copies->result[task->operand]
@@ -111,10 +111,9 @@ static bool is_valid(const struct client_copies *copies, const struct wire_task 
         !is_within(chunk->col, chunk->cols, task->cols) || task->parts < 1 || task->part < 0 ||
         task->part >= task->parts || task->device_ld < task->rows || task->chunk_bytes < 1)
         return false;
-    const struct host_rectangle r = rectangle_of(copies, task);
+    const struct host_rectangle r = task_rectangle(copies, task);
     return task->action == PACK_READ ||
-           (task->ld >= chunk->rows && chunk->cols <= PACKER_BYTES &&
-            task->ld <= PACKER_BYTES &&
+           (task->ld >= chunk->rows && chunk->cols <= PACKER_BYTES && task->ld <= PACKER_BYTES &&
             is_within(task->at, pack_bytes(chunk, &r, task->ld), PACKER_BYTES));
 }
 
@@ -123,17 +122,17 @@ static void do_task(void *context, int64_t number)
     struct client_copies *copies = context;
     struct wire_lane *const shared = copies->lane->shared;
     const struct wire_task *task = &copies->task[number % COPY_POOL_TASKS];
-    const struct host_rectangle r = rectangle_of(copies, task);
+    const struct host_rectangle r = task_rectangle(copies, task);
     struct pack_seen seen;
     const bool reads = task->action == PACK_READ;
-    const struct staged_chunk chunk = {
-        .host = &r,
-        .device_ld = task->device_ld,
-        .bytes = task->chunk_bytes,
-        .chunk = task->chunk,
-        .packed = reads ? pack_host(&r, &task->chunk) : (char *)shared + WIRE_RING + task->at,
-        .ld = reads ? r.ld : task->ld,
-        .parts = task->parts};
+    const struct staged_chunk chunk = {.host = &r,
+                                       .device_ld = task->device_ld,
+                                       .bytes = task->chunk_bytes,
+                                       .chunk = task->chunk,
+                                       .packed = reads ? pack_host(&r, &task->chunk)
+                                                       : (char *)shared + WIRE_RING + task->at,
+                                       .ld = reads ? r.ld : task->ld,
+                                       .parts = task->parts};
     staged_chunk_do(&chunk, (enum pack_action)task->action, task->part, &seen);
     shared->copies.digest[number % COPY_POOL_TASKS] = seen.digest;
 }
@@ -170,7 +169,7 @@ static void tell_done(struct client_copies *copies)
     if (done == copies->done)
         return;
     copies->done = done;
-    tally_raise(&copies->lane->shared->copies.done, (uint32_t)done);
+    progress_raise(&copies->lane->shared->copies.done, (uint32_t)done);
 }
 
 bool client_copies_attend(struct client_copies *copies, bool *idle)

@@ -88,12 +88,12 @@ enum turn turns_await(struct turns *turns, enum turn mine, double most_ms)
     return now;
 }
 
-void tally_raise(struct tally *tally, uint32_t to)
+void progress_raise(struct progress *progress, uint32_t to)
 {
-    change(&tally->count, &tally->sleepers, to);
+    change(&progress->count, &progress->sleepers, to);
 }
 
-void tally_await(struct tally *tally, uint32_t seen, double most_ms)
+void progress_await(struct progress *progress, uint32_t seen, double most_ms)
 {
-    await_change(&tally->count, &tally->sleepers, seen, most_ms);
+    await_change(&progress->count, &progress->sleepers, seen, most_ms);
 }

@@ -1,7 +1,7 @@
 /*
  * Two processes that take turns at memory which they share, and tell each other how far they are.
- * Who waits looks for a while, then sleeps (futex(2)). Nobody believes the other one: a word that is none of the three ends the
- * lane.
+ * Who waits looks for a while, then sleeps (futex(2)). Nobody believes the other one: a word that
+ * is none of the three ends the lane.
  */
 #ifndef ACCEL_TURNS_H
 #define ACCEL_TURNS_H
@@ -28,13 +28,13 @@ enum turn turns_whose(struct turns *turns);
 enum turn turns_await(struct turns *turns, enum turn mine, double most_ms);
 
 /* A count that one process raises, and another one waits for. */
-struct tally {
+struct progress {
     _Atomic uint32_t count, sleepers;
 };
 
-void tally_raise(struct tally *tally, uint32_t to);
+void progress_raise(struct progress *progress, uint32_t to);
 
 /* Waits until it is not `seen` any more, for `most_ms` at most. */
-void tally_await(struct tally *tally, uint32_t seen, double most_ms);
+void progress_await(struct progress *progress, uint32_t seen, double most_ms);
 
 #endif

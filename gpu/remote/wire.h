@@ -66,9 +66,9 @@ struct wire_task {
 
 /* Tasks of a call, numbered from 0 on; at most COPY_POOL_TASKS are not taken. */
 struct wire_copies {
-    struct tally news; /* for the client: a task, or the end of the call */
+    struct progress news; /* for the client: a task, or the end of the call */
     _Atomic uint32_t posted;
-    struct tally done;
+    struct progress done;
     struct wire_task task[COPY_POOL_TASKS];
     struct gpu_key digest[COPY_POOL_TASKS];
 };

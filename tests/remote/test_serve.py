@@ -169,14 +169,14 @@ IN_PROCESS = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
 
 
 def test_a_process_with_larger_operands_starts_cuda_itself(own_server):
-    """From then on all its calls are there."""
+    """From then on all its calls are there. Products need no room."""
     server = own_server("--room=1")
-    done = start("steps", "dgemm:100:2", "dgemm:300:2", "dgemm:100:2", env=server.client(**LOG, **IN_PROCESS, ACCEL_POLICY="gpu"))
-    assert outcomes(lines_for(done, sym="dgemm_")) == 6 * [GPU]
+    done = start("steps", "dgemm:100:2", "dgemm:700:2", "solve:400:2", "dgemm:100:2", env=server.client(**LOG, **IN_PROCESS, ACCEL_POLICY="gpu"))
+    assert outcomes(lines_for(done)) == 8 * [GPU]
     first, second = re.findall("(?m)^.* event=gpu .*", done.stderr)
     assert " chosen=server " in first
     assert " chosen=only " in second
-    assert done.stdout.count(" 0 wrong") == 3
+    assert done.stdout.count(" 0 wrong") == 4
 
 
 def test_a_training_starts_cuda_here(server):
@@ -189,8 +189,8 @@ def test_a_training_starts_cuda_here(server):
 
 def test_where_there_is_no_gpu_beside_the_server_these_stay_on_the_cpu(own_server):
     server = own_server("--room=1")
-    done = start("steps", "dgemm:100:2", "dgemm:300:2", "dgemm:100:2", "dgemm:300:2", env=server.client(**LOG, ACCEL_POLICY="gpu"))
-    assert [where[0] for where in outcomes(lines_for(done, sym="dgemm_"))] == ["gpu0", "gpu0", "cpu", "cpu", "gpu0", "gpu0", "cpu", "cpu"]
+    done = start("steps", "dgemm:100:2", "solve:400:2", "dgemm:700:2", "solve:400:2", env=server.client(**LOG, ACCEL_POLICY="gpu"))
+    assert [where[0] for where in outcomes(lines_for(done))] == ["gpu0", "gpu0", "cpu", "cpu", "gpu0", "gpu0", "cpu", "cpu"]
     assert done.stdout.count(" 0 wrong") == 4
 
 
@@ -330,6 +330,24 @@ def test_a_server_that_gives_no_sign_of_life(own_server):
     server.process.send_signal(signal.SIGCONT)
     assert stdout.count(" 0 wrong") == 2
     assert outcomes(parse_log(stderr)) == [GPU, ("cpu", "error")]
+
+
+def test_a_client_that_stops_while_it_is_to_copy(own_server):
+    """It loses the call that it had under way, and nothing else; others go on meanwhile."""
+    server = own_server()
+    client = begin(server, "during:9000:700", **LOG)
+    time.sleep(1.5)
+    client.send_signal(signal.SIGSTOP)
+    begun = time.monotonic()
+    other = start("steps", "dgemm:700:5", env=server.client(**LOG, ACCEL_POLICY="gpu"))
+    assert outcomes(lines_for(other)) == 5 * [GPU]
+    time.sleep(max(0, 6 - (time.monotonic() - begun)))
+    client.send_signal(signal.SIGCONT)
+    stdout, stderr = client.communicate(timeout=60)
+    assert " 0 wrong" in stdout
+    ran = outcomes(parse_log(stderr))
+    assert ran.count(GPU) >= len(ran) - 1
+    assert ran[-1] == GPU
 
 
 # ---- Who is no server of ours ----

@@ -98,8 +98,8 @@ static bool ask_operand(struct accel_call *call, int i, uint32_t as)
     const struct accel_span *y = as <= (uint32_t)i ? &call->span[as] : x;
     int64_t elements;
     if (call->op->traits.group != ACCEL_LEVEL_3 || call->batch != 1 || !served_copies_address(0) ||
-        as > (uint32_t)i || x->inc || !x->name || x->rows < 1 || x->cols < 1 || y->rows != x->rows ||
-        y->cols != x->cols || !accel_mul(x->rows, x->cols, &elements) ||
+        as > (uint32_t)i || x->inc || !x->name || x->rows < 1 || x->cols < 1 ||
+        y->rows != x->rows || y->cols != x->cols || !accel_mul(x->rows, x->cols, &elements) ||
         elements > SERVED_COPIES_MOST / gpu_size_of(x))
         return false;
     x->ptr = served_copies_address((int)as);
@@ -219,7 +219,7 @@ void served_call_run(struct wire_reply *reply, struct gpu_device *device,
     const bool hopeless = call->op->gpu->is_hopeless && call->op->gpu->is_hopeless(call);
     reply->status = hopeless ? GPU_UNSUPPORTED : run_in_turn(device, call, &host);
     if (asks && copies->packer.gone)
-        reply->status = GPU_UNSUPPORTED;
+        reply->status = GPU_BUSY;
     reply->precision = host.precision;
     reply->blame = host.blame;
     reply->up_bytes = host.up_bytes;

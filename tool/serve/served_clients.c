@@ -173,7 +173,7 @@ static void serve_call(struct served_client *client)
     memcpy(&lane->reply, &reply, sizeof reply);
     turns_pass(&lane->turns, TURN_CLIENT);
     if (served_call_asks(&request))
-        tally_raise(&lane->copies.news, atomic_load(&lane->copies.news.count) + 1);
+        progress_raise(&lane->copies.news, atomic_load(&lane->copies.news.count) + 1);
     atomic_store(&client->computes, false);
     const double ms = accel_now_ms() - begun_ms;
     pthread_mutex_lock(&lock);

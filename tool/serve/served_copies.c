@@ -71,7 +71,7 @@ static void post(struct packer *packer, const struct staged_chunk *chunk, enum p
         copies_of(packer)->heard_ms = accel_now_ms(); /* it had nothing to do */
     shared->task[packer->posted % COPY_POOL_TASKS] = task;
     atomic_store(&shared->posted, (uint32_t)++packer->posted);
-    tally_raise(&shared->news, atomic_load(&shared->news.count) + 1);
+    progress_raise(&shared->news, atomic_load(&shared->news.count) + 1);
 }
 
 /* Takes over the client's count; a wrong one ends the call. */
@@ -96,7 +96,7 @@ static void look(struct packer *packer, int64_t wanted)
     take_count(copies);
     if (packer->done >= wanted || packer->gone)
         return;
-    tally_await(&copies->lane->copies.done, (uint32_t)packer->done, MOMENT_MS);
+    progress_await(&copies->lane->copies.done, (uint32_t)packer->done, MOMENT_MS);
     take_count(copies);
     const double silent_ms = accel_now_ms() - copies->heard_ms;
     if (packer->done == before && silent_ms > 100 &&
@@ -116,16 +116,15 @@ static void take(const struct packer *packer, int64_t number, struct pack_seen *
 
 void served_copies_init(struct served_copies *copies, struct wire_lane *lane, int socket)
 {
-    *copies = (struct served_copies){
-        .packer = {.post = post,
-                   .look = look,
-                   .take = take,
-                   .first = served_copies_address(0),
-                   .bytes = ACCEL_SPANS * SERVED_COPIES_MOST,
-                   .memory = (char *)lane + WIRE_RING,
-                   .helpers = copy_pool_size()},
-        .lane = lane,
-        .socket = socket};
+    *copies = (struct served_copies){.packer = {.post = post,
+                                                .look = look,
+                                                .take = take,
+                                                .first = served_copies_address(0),
+                                                .bytes = ACCEL_SPANS * SERVED_COPIES_MOST,
+                                                .memory = (char *)lane + WIRE_RING,
+                                                .helpers = copy_pool_size()},
+                                     .lane = lane,
+                                     .socket = socket};
 }
 
 void served_copies_begin(struct served_copies *copies)

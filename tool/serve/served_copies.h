@@ -10,7 +10,7 @@
 struct served_copies {
     struct packer packer; /* `pinned` stays from one call to the next */
     struct wire_lane *lane;
-    int socket; /* tells whether the client is there */
+    int socket;      /* tells whether the client is there */
     double heard_ms; /* when it last did something */
 };
 

@@ -287,7 +287,9 @@ static bool take_host_memory(struct level3 *b)
     const struct accel_span *c = e->scheduled.operand[C].x;
     const struct schedule_tile block = schedule_tile_of(&e->schedule, C, 0, 0);
     const bool recovers = !e->work->host->packer;
-    const int64_t recovery = !recovers ? 0 : needs_recovery_buffer(e) ? accel_bytes(c) : level3_recovery_bytes(e);
+    const int64_t recovery = !recovers                  ? 0
+                             : needs_recovery_buffer(e) ? accel_bytes(c)
+                                                        : level3_recovery_bytes(e);
     const bool keeps_old = recovers && e->scheduled.keeps_old && !is_in_one(e);
     const int64_t old = keeps_old ? block.rows * block.cols * gpu_size_of(c) : 0;
     int64_t tiles[OPERANDS + 1] = {0};
