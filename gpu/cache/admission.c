@@ -130,6 +130,19 @@ enum admission admission_see(const struct accel_span *x)
     return how;
 }
 
+enum admission admission_see_shared(const struct accel_span *x)
+{
+    uint64_t left;
+    pthread_mutex_lock(&table.lock);
+    struct seen *seen = meet(x, &left);
+    const bool rests = seen && seen->back_off > 0;
+    if (rests)
+        seen->back_off--;
+    pthread_mutex_unlock(&table.lock);
+    write_watch_leave(left);
+    return rests ? ADMIT_NONE : ADMIT_LOOKUP;
+}
+
 /* With the lock. */
 static void raise_miss_score(struct seen *seen, int more, int most)
 {

@@ -19,6 +19,10 @@ enum admission {
 /* Notes that a call on the device reads an operand, a matrix, and returns how to bring it there. */
 enum admission admission_see(const struct accel_span *x);
 
+/* The same of one that other processes may have brought, in a matrix of the same shape: it is
+ * looked for the first time, too. */
+enum admission admission_see_shared(const struct accel_span *x);
+
 /* Returns whether a result is worth a digest on its way down, to be cached: not for a while, if
  * results have been cached and not been read by later calls. */
 bool admission_want_results(void);

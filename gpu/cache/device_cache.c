@@ -13,6 +13,7 @@
 #include "gpu/pack/chunks.h"
 #include "gpu/plan/scheduled.h"
 #include "admission.h"
+#include "arrivals.h"
 #include "dirty_tracking.h"
 
 /* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's
@@ -207,6 +208,15 @@ static struct gpu_key digest_and_validate(const struct gpu_work *work, const str
     return w->key;
 }
 
+/* One that another process's call brings is there when that call is done. */
+static bool found_on_its_way(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
+{
+    if (arrivals_await(work, key) && gpu_memory(work)->find(work, key, memory))
+        return true;
+    arrivals_begin(work, key);
+    return false;
+}
+
 /* Looks for its contents. Begins to watch it before, so that the digest validates the watch:
  * unless it has changed of late, or its watch has just shown that it was written to; then behind
  * the digest that finds it, so that the next one validates it. */
@@ -227,7 +237,9 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
         validates ? digest_and_validate(work, x, from, &w) : digest_of(work, x, from);
     /* Another device may have what this one lacks. */
     const bool unchanged = before.validated && gpu_key_is(&key, &before.key);
-    const bool found = gpu_memory(work)->find(work, &key, memory);
+    bool found = gpu_memory(work)->find(work, &key, memory);
+    if (!found && work->host->packer)
+        found = found_on_its_way(work, &key, memory);
     if (found && (begins ? w.watch != 0 : validates && w.validated))
         admission_watched(x, &w);
     else if (begins)
@@ -355,7 +367,7 @@ struct cached_operand device_cache_look(struct gpu_work *work, const struct acce
         admission_prefetch(&r.part);
     else if (work->host->digests || device_cache_is_validated(work, part) ||
              work->call->op->traits.moves)
-        how = admission_see(&r.part);
+        how = work->host->packer ? admission_see_shared(&r.part) : admission_see(&r.part);
     else
         return r; /* no later call would find it */
     if (how == ADMIT_LOOKUP) {
@@ -442,7 +454,8 @@ static bool result_may(const struct accel_call *call, const struct accel_span *x
            accel_bytes(x) >= GPU_LEAST_CACHED_BYTES;
 }
 
-/* LAPACK's inputs, which its results overwrite, may come again. */
+/* LAPACK's inputs, which its results overwrite, may come again. So may other processes' at the
+ * address that stands for this one. */
 void device_cache_invalidate(struct gpu_work *work, const struct accel_span *x)
 {
     static const char triangles[] = {0, 'L', 'U'};
@@ -450,7 +463,8 @@ void device_cache_invalidate(struct gpu_work *work, const struct accel_span *x)
     struct gpu_key old;
     const bool is_batch = work->call->op->traits.group == ACCEL_BATCH;
     if (!work->host->digests || work->call->op->traits.group == ACCEL_LAPACK || !all.ptr ||
-        all.place != ACCEL_HOST || (!is_batch && !result_may(work->call, x)) ||
+        work->host->packer || all.place != ACCEL_HOST ||
+        (!is_batch && !result_may(work->call, x)) ||
         (is_batch && !scheduled_side_by_side(x, work->call->batch, &all)))
         return;
     for (size_t i = 0; i < sizeof triangles; i++) {

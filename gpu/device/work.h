@@ -36,6 +36,7 @@ struct gpu_work {
     struct gpu_speculation speculation;
     /* A kernel is on the stream whose result is not settled yet: see gpu_work_settle() */
     bool launched;
+    bool brings; /* an input that other calls may wait for (gpu/cache/arrivals.h) */
 };
 
 /* Memory of the device, for calls. */

@@ -153,10 +153,25 @@ def test_random_calls_of_lapack(server, tmp_path, program):
 
 
 def test_inputs_that_come_again_are_found_there(own_server):
-    """By a digest of what is in the lane."""
-    done = start("steps", "dgemm:1000:5", env=own_server().client(**LOG, ACCEL_POLICY="gpu", ACCEL_RESIDENT="hash"))
-    assert " 0 wrong" in done.stdout
-    assert [(f["up_mb"], f.get("kept_mb")) for f in lines_for(done, sym="dgemm_")] == 2 * [("16", None)] + 3 * [("0", "16")]
+    """By a digest, which the program makes; also those of other processes."""
+    hashes = own_server().client(**LOG, ACCEL_POLICY="gpu", ACCEL_RESIDENT="hash")
+    for brought in (("16", None), ("0", "16")):
+        done = start("steps", "dgemm:1000:3", env=hashes)
+        assert " 0 wrong" in done.stdout
+        assert [(f["up_mb"], f.get("kept_mb")) for f in lines_for(done, sym="dgemm_")] == [brought] + 2 * [("0", "16")]
+
+
+def test_eight_processes_bring_the_same_matrices_once(own_server):
+    server = own_server(TESTGPU_DELAY_US="3000")
+    ready = [begin(server, "dgemm:64:1", f"await:{server.path}.go", "dgemm:1000:1", ACCEL_RESIDENT="hash", **LOG) for _ in range(8)]
+    wait_for(lambda: server.lanes() == 8)
+    Path(f"{server.path}.go").touch()
+    up = []
+    for process in ready:
+        stdout, stderr = process.communicate(timeout=60)
+        assert stdout.count(" 0 wrong") == 2
+        up.append([f["up_mb"] for f in parse_log(stderr)][-1])
+    assert sorted(up) == 7 * ["0"] + ["16"]
 
 
 def test_eight_threads(server):

@@ -7,6 +7,7 @@
 #include "level3_peer_tiles.h"
 #include "level3_recovery.h"
 #include "level3_cache.h"
+#include "gpu/cache/arrivals.h"
 #include "gpu/plan/plan_cache.h"
 #include "gpu/pack/chunks.h"
 
@@ -388,6 +389,7 @@ enum gpu_status level3_run(struct level3 *b)
     enum gpu_status status = executor_take(e);
     if (status == GPU_OK)
         status = run_prepared(b);
+    arrivals_end(e->work);
     result_capture_end(&b->result);
     free(b->old[0]);
     free(b->old[1]);
