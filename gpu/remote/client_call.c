@@ -99,6 +99,18 @@ bool client_call_fits(const struct accel_call *call, int64_t area_bytes)
 /* How long a server that computes may give no sign of life: it gives some each second. */
 #define SILENCE_MS 10000
 
+/* Takes the area into use: its memory does not go away under way. Returns false if the server has
+ * ended as it was about to give that back. */
+static bool use_area(struct lane *lane)
+{
+    const double begun_ms = accel_now_ms();
+    atomic_store(&lane->shared->uses, 1);
+    while (atomic_load(&lane->shared->frees))
+        if (accel_now_ms() - begun_ms > SILENCE_MS || wire_is_closed(lane->socket))
+            return false;
+    return true;
+}
+
 /* How often it is looked for. */
 #define LOOK_MS 100
 
@@ -174,6 +186,8 @@ bool client_call_run(struct lane *lane, const struct accel_call *call, struct gp
         *status = GPU_NO_MEMORY;
         return true;
     }
+    if (!asked && !use_area(lane))
+        return false;
     send_operands(lane, call);
     const bool answers = lane_call(lane, &reply, copies);
     if (answers)
@@ -183,6 +197,7 @@ bool client_call_run(struct lane *lane, const struct accel_call *call, struct gp
         return false;
     if (*status == GPU_OK)
         fetch_results(lane, call, at);
+    atomic_store(&lane->shared->uses, 0);
     host->up_bytes = reply.up_bytes;
     host->down_bytes = reply.down_bytes;
     host->cached_bytes = reply.cached_bytes;

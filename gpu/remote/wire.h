@@ -97,6 +97,9 @@ struct wire_reply {
 struct wire_lane {
     struct turns turns;
     _Atomic uint32_t beats; /* the server's, some each second as long as it lives */
+    /* The client uses the area; the server gives back the area's memory. Each sets its own, then
+     * looks at the other one's. */
+    _Atomic uint32_t uses, frees;
     struct wire_request request;
     struct wire_reply reply;
     struct wire_copies copies;

@@ -320,6 +320,22 @@ def test_clients_that_are_killed_leave_nothing(own_server):
     assert start("steps", "dgemm:100:5", env=server.client(ACCEL_POLICY="gpu")).stdout.count(" 0 wrong") == 1
 
 
+def lane_kib(pid):
+    """What a process has of its lanes' memory."""
+    smaps = Path(f"/proc/{pid}/smaps").read_text()
+    return sum(int(kib) for kib in re.findall(r"memfd:accel-lane.*\n(?:(?!.*-.* ).*\n)*?Rss: +(\d+) kB", smaps))
+
+
+def test_a_client_that_sleeps_holds_no_memory(own_server):
+    server = own_server()
+    client = begin(server, "dgemm:1000:2", "solve:900:2", f"write:{server.path}.done", f"await:{server.path}.go", "solve:900:2", "dgemm:1000:2")
+    wait_for(Path(f"{server.path}.done").exists)
+    assert lane_kib(client.pid) > 8000
+    wait_for(lambda: max(lane_kib(client.pid), lane_kib(server.process.pid)) < 600)
+    Path(f"{server.path}.go").touch()
+    assert client.communicate(timeout=60)[0].count(" 0 wrong") == 4
+
+
 def test_a_server_with_another_gpu_gets_no_calls(own_server):
     """What is known of the device, and has been decided by it, would be wrong."""
     server = own_server(TESTGPU_DEVICES="2", CUDA_VISIBLE_DEVICES="0")

@@ -180,18 +180,18 @@ static void init_large(void)
     sem_init(&large, 0, LARGE_MOST);
 }
 
-static bool is_large(const struct accel_call *call)
+static int64_t bytes_of(const struct accel_call *call)
 {
     int64_t bytes = 0;
     for (int i = 0; i < ACCEL_SPANS; i++)
         bytes += wire_bytes(&call->span[i]) * (call->span[i].stride != 0 ? call->batch : 1);
-    return bytes >= LARGE_BYTES;
+    return bytes;
 }
 
 static enum gpu_status run_in_turn(struct gpu_device *device, const struct accel_call *call,
                                    struct gpu_host *host)
 {
-    if (!is_large(call))
+    if (bytes_of(call) < LARGE_BYTES)
         return gpu_run(device, call, host);
     pthread_once(&large_once, init_large);
     while (sem_wait(&large) != 0)
@@ -215,7 +215,10 @@ void served_call_run(struct wire_reply *reply, struct gpu_device *device,
                                              ? (enum gpu_precision)request->precision
                                              : GPU_NATIVE};
     memset(reply, 0, sizeof *reply);
-    served_copies_begin(copies);
+    if (asks)
+        served_copies_begin(copies);
+    else
+        served_copies_note(copies, bytes_of(call));
     const bool hopeless = call->op->gpu->is_hopeless && call->op->gpu->is_hopeless(call);
     reply->status = hopeless ? GPU_UNSUPPORTED : run_in_turn(device, call, &host);
     if (asks && copies->packer.gone)

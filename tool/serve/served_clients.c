@@ -191,6 +191,8 @@ static void serve(struct served_client *client)
             return;
         if (now == TURN_SERVER)
             serve_call(client);
+        else
+            served_copies_rest(&client->copies, client->device, client->area_bytes);
     }
 }
 

@@ -112,6 +112,42 @@ static void take(const struct packer *packer, int64_t number, struct pack_seen *
     *seen = (struct pack_seen){.digest = copies->lane->copies.digest[number % COPY_POOL_TASKS]};
 }
 
+/* ---- Memory ---- */
+
+/* Little memory stays: to give it back and take it again costs more. */
+#define STAYS_BYTES ((int64_t)256 << 10)
+
+void served_copies_note(struct served_copies *copies, int64_t area_bytes)
+{
+    copies->used_bytes = accel_max(copies->used_bytes, area_bytes);
+}
+
+/* Both processes have the area's memory, until one removes it for both: not while the client
+ * uses it. */
+static void give_back_area(struct served_copies *copies, int64_t area_bytes)
+{
+    struct wire_lane *lane = copies->lane;
+    atomic_store(&lane->frees, 1);
+    if (!atomic_load(&lane->uses)) {
+        madvise((char *)lane + WIRE_AREA, (size_t)area_bytes, MADV_REMOVE);
+        copies->used_bytes = 0;
+    }
+    atomic_store(&lane->frees, 0);
+}
+
+void served_copies_rest(struct served_copies *copies, struct gpu_device *device,
+                        int64_t area_bytes)
+{
+    if (copies->used_bytes > STAYS_BYTES)
+        give_back_area(copies, area_bytes);
+    if (!copies->used_ring)
+        return;
+    gpu_unpin(device, &copies->packer);
+    if (!copies->packer.pinned)
+        madvise(copies->packer.memory, (size_t)PACKER_BYTES, MADV_REMOVE);
+    copies->used_ring = copies->packer.pinned;
+}
+
 /* ---- Calls ---- */
 
 void served_copies_init(struct served_copies *copies, struct wire_lane *lane, int socket)
@@ -129,6 +165,7 @@ void served_copies_init(struct served_copies *copies, struct wire_lane *lane, in
 
 void served_copies_begin(struct served_copies *copies)
 {
+    copies->used_ring = true;
     copies->packer.posted = copies->packer.done = 0;
     copies->packer.gone = false;
 }

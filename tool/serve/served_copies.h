@@ -11,7 +11,9 @@ struct served_copies {
     struct packer packer; /* `pinned` stays from one call to the next */
     struct wire_lane *lane;
     int socket;      /* tells whether the client is there */
-    double heard_ms; /* when it last did something */
+    double heard_ms;    /* when it last did something */
+    int64_t used_bytes; /* of the area, since its memory was given back */
+    bool used_ring;
 };
 
 /* Returns the address that stands for operand number i of a client's call, a matrix; NULL: there
@@ -20,6 +22,13 @@ char *served_copies_address(int i);
 
 /* The bytes that an operand may have there. */
 #define SERVED_COPIES_MOST ((int64_t)1 << 40)
+
+/* Notes how much of the lane's area a call uses. */
+void served_copies_note(struct served_copies *copies, int64_t area_bytes);
+
+/* Gives back the memory of a lane whose client has made no call for a while. */
+void served_copies_rest(struct served_copies *copies, struct gpu_device *device,
+                        int64_t area_bytes);
 
 void served_copies_init(struct served_copies *copies, struct wire_lane *lane, int socket);
 
