@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -50,6 +51,8 @@ static void rest(void)
 /* Who waits looks for so long before it sleeps; with one CPU, the other one could do nothing
  * meanwhile. */
 #define LOOK_US 50
+/* Behind this, it leaves its CPU to others that want it meanwhile. */
+#define ALONE_US 5
 
 /* Waits until a word is not `seen` any more. */
 static void await_change(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t seen,
@@ -62,7 +65,10 @@ static void await_change(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uin
         if (waited_ms >= most_ms)
             return;
         if (waited_ms * 1e3 < look_us) {
-            rest();
+            if (waited_ms * 1e3 < ALONE_US)
+                rest();
+            else
+                sched_yield();
             continue;
         }
         const double left_ms = most_ms - waited_ms;
