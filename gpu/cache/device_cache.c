@@ -238,7 +238,7 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
     /* Another device may have what this one lacks. */
     const bool unchanged = before.validated && gpu_key_is(&key, &before.key);
     bool found = gpu_memory(work)->find(work, &key, memory);
-    if (!found && work->host->packer)
+    if (!found && work->host->packer && work->call->op->traits.group == ACCEL_LEVEL_3)
         found = found_on_its_way(work, &key, memory);
     if (found && (begins ? w.watch != 0 : validates && w.validated))
         admission_watched(x, &w);
@@ -404,12 +404,12 @@ static bool has_real_diagonal(const struct accel_span *x)
     return is_real;
 }
 
-/* A scan reads the numbers where they are. */
+/* A scan reads the numbers where they are. is_here: in memory of this process. */
 static bool may_at(const struct accel_call *call, const struct accel_span *x,
-                   const struct host_rectangle *from)
+                   const struct host_rectangle *from, bool is_here)
 {
     return (call->op->traits.group == ACCEL_LAPACK && !call->op->traits.moves) && x->inc == 0 &&
-           x->place == ACCEL_HOST && (!from->hermitian || has_real_diagonal(x)) &&
+           x->place == ACCEL_HOST && (!from->hermitian || (is_here && has_real_diagonal(x))) &&
            from->rows == x->rows && from->cols == x->cols &&
            (uintptr_t)x->ptr % accel_dtype_size(accel_real_dtype(x->dtype)) == 0 &&
            accel_bytes(x) >= GPU_LEAST_CACHED_BYTES;
@@ -433,7 +433,8 @@ struct cached_operand device_cache_look_at(struct gpu_work *work, const struct a
                                            const struct host_rectangle *from, gpu_address *memory)
 {
     struct cached_operand r = {.here = false};
-    if (!work->host->digests || !may_at(work->call, x, from))
+    if (!work->host->digests ||
+        !may_at(work->call, x, from, !packer_of(work->host->packer, x->ptr)))
         return r;
     r.part = with_triangle(x, from->uplo);
     enum admission how = admission_see(&r.part);

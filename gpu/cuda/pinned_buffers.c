@@ -36,7 +36,7 @@ static enum gpu_status prepare_shared(struct stream_ctx *ctx)
 {
     struct packer *packer = ctx->packer;
     if (!packer->pinned)
-        GPU_TRY(GPU_CHECK(cuMemHostRegister, packer->memory, (size_t)PACKER_BYTES, 0));
+        GPU_TRY(GPU_CHECK(cuMemHostRegister, packer->memory, (size_t)PACKER_RING_BYTES, 0));
     packer->pinned = true;
     ctx->shared.memory = packer->memory;
     return pinned_ring_prepare(&ctx->shared, WIDE_RING_BUFFERS);

@@ -24,7 +24,7 @@ struct cuda_device;
 #define NARROW_RING_BUFFERS 4
 #define WIDE_RING_BUFFERS   12
 #define LANDING_BYTES       (WIDE_RING_BUFFERS * PINNED_BUFFER_BYTES)
-_Static_assert(LANDING_BYTES == PACKER_BYTES, "a packer's memory is a wide ring");
+_Static_assert(LANDING_BYTES == PACKER_RING_BYTES, "a packer's memory has a wide ring");
 
 /* Events behind the last steps on each stream of a schedule. A stream that waits for an older step
  * waits longer than it needs to. */

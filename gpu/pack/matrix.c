@@ -63,6 +63,8 @@ static void read_by_packer(struct matrix_job *m, struct packer *packer)
             packer_await(packer, first + taken);
         packer->take(packer, first + taken, &seen);
         pack_digest_add(&m->host, seen.digest);
+        if (m->host.scan)
+            gpu_scan_add(m->host.scan, &seen.scan);
     }
     packer_finish(packer);
 }

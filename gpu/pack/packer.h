@@ -10,8 +10,9 @@
 #include "base/thread/copy_pool.h"
 #include "staged_chunk.h"
 
-/* The shared memory: as much as a wide ring of pinned buffers. */
-#define PACKER_BYTES ((int64_t)48 << 20)
+/* The shared memory: a wide ring of pinned buffers, and what the device does not use. */
+#define PACKER_RING_BYTES ((int64_t)48 << 20)
+#define PACKER_BYTES      (PACKER_RING_BYTES + ((int64_t)1 << 20))
 
 struct packer {
     /* Has it do a task of a chunk, whose `packed` is in `memory`, unless it only reads. At most
@@ -46,6 +47,12 @@ bool packer_has_done(struct packer *packer, int64_t number);
 
 /* Waits for a moment until it is. */
 void packer_await(struct packer *packer, int64_t number);
+
+/* Copy a matrix of its to memory of this process, packed (ld = rows), and back. One with a leading
+ * dimension that is 1 more than the matrix's, and one row, is a diagonal. Return false if the
+ * packer is gone. */
+bool packer_read(struct packer *packer, const struct host_rectangle *from, void *to);
+bool packer_write(struct packer *packer, const struct host_rectangle *to, const void *from);
 
 /* Waits until all of its tasks are done. */
 void packer_finish(struct packer *packer);

@@ -24,35 +24,39 @@ static struct host_rectangle operand_rectangle(const struct accel_span *x, int64
     return host_whole(first, 1, x->cols, x->inc, gpu_size_of(x));
 }
 
+static bool is_same_input(const struct accel_span *x, const struct accel_span *y)
+{
+    return y->ptr == x->ptr && y->rows == x->rows && y->cols == x->cols && y->ld == x->ld &&
+           y->inc == x->inc && x->access == ACCEL_READ && y->access == ACCEL_READ;
+}
+
 /* Returns the first operand that is the same matrix as number i: perhaps itself. */
 static uint32_t same_as(const struct accel_call *call, int i)
 {
-    const struct accel_span *x = &call->span[i], *y = call->span;
-    while (y->ptr != x->ptr || y->rows != x->rows || y->cols != x->cols || y->ld != x->ld ||
-           y->inc != x->inc)
-        y++;
-    return (uint32_t)(y - call->span);
+    int first = 0;
+    while (first < i && !is_same_input(&call->span[i], &call->span[first]))
+        first++;
+    return (uint32_t)first;
 }
 
 /* Chooses the operands' places in an area. Returns whether they fit. */
 static bool place_operands(const struct accel_call *call, int64_t area_bytes,
                            struct wire_operand operand[ACCEL_SPANS])
 {
-    const bool asked = client_copies_of(call);
+    const unsigned asked = client_copies_of(call);
     int64_t at = 0;
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         const int64_t each = x->ptr ? wire_bytes(x) : 0;
         int64_t bytes;
-        operand[i] = (struct wire_operand){.at = -1, .count = 1};
-        if (asked && each > 0)
+        operand[i] = (struct wire_operand){.at = -1, .count = wire_matrices(call, x)};
+        if (asked & 1u << i) {
             operand[i].asked = same_as(call, i) + 1;
-        if (asked)
             continue;
+        }
         if (!accel_mul(each, wire_matrices(call, x), &bytes) || bytes > area_bytes - at)
             return false;
         operand[i].at = bytes > 0 ? at : -1;
-        operand[i].count = wire_matrices(call, x);
         at += (bytes + WIRE_ALIGN - 1) / WIRE_ALIGN * WIRE_ALIGN;
     }
     return true;
@@ -180,14 +184,16 @@ bool client_call_run(struct lane *lane, const struct accel_call *call, struct gp
     }
     for (int i = 0; i < ACCEL_SPANS; i++)
         at[i] = request->operand[i].at;
-    const bool asked = client_copies_of(call);
+    const bool asked = client_copies_of(call) != 0;
     struct client_copies *copies = asked ? client_copies_begin(lane, call) : NULL;
     if (asked && !copies) {
         *status = GPU_NO_MEMORY;
         return true;
     }
-    if (!asked && !use_area(lane))
+    if (!use_area(lane)) {
+        client_copies_end(copies, false);
         return false;
+    }
     send_operands(lane, call);
     const bool answers = lane_call(lane, &reply, copies);
     if (answers)

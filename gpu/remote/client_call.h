@@ -1,7 +1,7 @@
 /*
- * A call that a server does for its client, on a lane. Operands that are small, and those of LAPACK
- * and of batches, are packed into the lane's area before it, and results fetched after it; others
- * are copied under way (client_copies.h).
+ * A call that a server does for its client, on a lane. Small operands, and those of Level 2 and of
+ * batches, are packed into the lane's area before it, and results fetched after it; others are
+ * copied under way (client_copies.h).
  */
 #ifndef ACCEL_CLIENT_CALL_H
 #define ACCEL_CLIENT_CALL_H

@@ -4,19 +4,19 @@
 
 #include "base/memory/host_memory.h"
 #include "call/shape.h"
-#include "gpu/pack/matrix.h"
 
-/* With fewer bytes, all operands are sent at once, before the call. */
-#define LEAST_BYTES ((int64_t)256 << 10)
+/* Smaller ones are sent before the call. */
+#define LEAST_BYTES ((int64_t)64 << 10)
 
-bool client_copies_of(const struct accel_call *call)
+unsigned client_copies_of(const struct accel_call *call)
 {
-    int64_t bytes = 0;
-    if (call->op->traits.group != ACCEL_LEVEL_3 || call->batch != 1)
-        return false;
-    for (int i = 0; i < ACCEL_SPANS && bytes < LEAST_BYTES; i++)
-        bytes += call->span[i].ptr ? wire_bytes(&call->span[i]) : 0;
-    return bytes >= LEAST_BYTES;
+    unsigned which = 0;
+    for (int i = 0; wire_may_ask(call) && i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &call->span[i];
+        if (x->ptr && x->inc == 0 && wire_bytes(x) >= LEAST_BYTES)
+            which |= 1u << i;
+    }
+    return which;
 }
 
 /* ---- Where they are ---- */
@@ -39,10 +39,11 @@ static bool is_beside(const struct client_copies *copies, int i)
 static bool place_results(struct client_copies *copies)
 {
     const struct accel_call *call = copies->call;
+    const unsigned which = client_copies_of(call);
     bool placed = true;
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
-        if (!x->ptr || wire_bytes(x) == 0)
+        if (!(which & 1u << i))
             continue;
         copies->matrix[i] = host_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
         if (!(x->access & ACCEL_WRITE))
@@ -72,13 +73,13 @@ struct client_copies *client_copies_begin(struct lane *lane, const struct accel_
 
 /* ---- Tasks ---- */
 
-static struct host_rectangle task_rectangle(const struct client_copies *copies,
+/* Returns the task's rectangle of a whole matrix. */
+static struct host_rectangle task_rectangle(const struct host_rectangle *all,
                                             const struct wire_task *task)
 {
-    static struct gpu_key wanted; /* never written: a task has its own */
-    struct host_rectangle r = task->action == PACK_FROM_BUFFER ? copies->result[task->operand]
-                                                               : copies->matrix[task->operand];
+    struct host_rectangle r = *all;
     r.host += (task->row + task->col * r.ld) * r.size;
+    r.ld += task->ld_more;
     r.rows = task->rows;
     r.cols = task->cols;
     r.uplo = task->uplo;
@@ -87,8 +88,15 @@ static struct host_rectangle task_rectangle(const struct client_copies *copies,
     r.backwards = task->backwards;
     r.trimmed = task->trimmed;
     r.streamed = task->streamed;
-    r.digest = task->digests ? &wanted : NULL;
     return r;
+}
+
+/* Returns the matrix that a task reads or writes. */
+static const struct host_rectangle *matrix_of(const struct client_copies *copies,
+                                              const struct wire_task *task)
+{
+    return task->action == PACK_FROM_BUFFER ? &copies->result[task->operand]
+                                            : &copies->matrix[task->operand];
 }
 
 static bool is_within(int64_t first, int64_t count, int64_t all)
@@ -101,17 +109,18 @@ static bool is_valid(const struct client_copies *copies, const struct wire_task 
 {
     if (task->action > PACK_READ || task->operand >= ACCEL_SPANS)
         return false;
-    const struct host_rectangle *all = task->action == PACK_FROM_BUFFER
-                                           ? &copies->result[task->operand]
-                                           : &copies->matrix[task->operand];
+    const struct host_rectangle *all = matrix_of(copies, task);
     const struct pack_chunk *chunk = &task->chunk;
-    if (!all->host || !is_within(task->row, task->rows, all->rows) ||
+    const bool is_diagonal = task->ld_more == 1 && task->rows == 1;
+    if (!all->host || (task->ld_more && !is_diagonal) ||
+        (task->scans && task->scans != 4 && task->scans != 8) ||
+        !is_within(task->row, is_diagonal ? task->cols : task->rows, all->rows) ||
         !is_within(task->col, task->cols, all->cols) ||
         !is_within(chunk->row, chunk->rows, task->rows) ||
         !is_within(chunk->col, chunk->cols, task->cols) || task->parts < 1 || task->part < 0 ||
         task->part >= task->parts || task->device_ld < task->rows || task->chunk_bytes < 1)
         return false;
-    const struct host_rectangle r = task_rectangle(copies, task);
+    const struct host_rectangle r = task_rectangle(all, task);
     return task->action == PACK_READ ||
            (task->ld >= chunk->rows && chunk->cols <= PACKER_BYTES && task->ld <= PACKER_BYTES &&
             is_within(task->at, pack_bytes(chunk, &r, task->ld), PACKER_BYTES));
@@ -122,8 +131,10 @@ static void do_task(void *context, int64_t number)
     struct client_copies *copies = context;
     struct wire_lane *const shared = copies->lane->shared;
     const struct wire_task *task = &copies->task[number % COPY_POOL_TASKS];
-    const struct host_rectangle r = task_rectangle(copies, task);
-    struct pack_seen seen;
+    struct host_rectangle r = task_rectangle(matrix_of(copies, task), task);
+    struct gpu_scan scan = gpu_scan_begin(task->scans == 8); /* the task's own is in `seen` */
+    struct gpu_key digest;
+    struct pack_seen seen = {.scan = scan};
     const bool reads = task->action == PACK_READ;
     const struct staged_chunk chunk = {.host = &r,
                                        .device_ld = task->device_ld,
@@ -133,8 +144,27 @@ static void do_task(void *context, int64_t number)
                                                        : (char *)shared + WIRE_RING + task->at,
                                        .ld = reads ? r.ld : task->ld,
                                        .parts = task->parts};
+    r.scan = task->scans ? &scan : NULL;
+    r.digest = task->digests ? &digest : NULL;
     staged_chunk_do(&chunk, (enum pack_action)task->action, task->part, &seen);
-    shared->copies.digest[number % COPY_POOL_TASKS] = seen.digest;
+    shared->copies.seen[number % COPY_POOL_TASKS] = seen;
+}
+
+/* Notes what comes down beside its matrix. */
+static bool note_beside(struct client_copies *copies, const struct wire_task *task)
+{
+    if (task->action != PACK_FROM_BUFFER || !is_beside(copies, task->operand))
+        return true;
+    if (copies->besides == copies->room) {
+        const int64_t room = 2 * copies->room + 64;
+        struct wire_task *more = realloc(copies->beside, (size_t)room * sizeof *more);
+        if (!more)
+            return false;
+        copies->beside = more;
+        copies->room = room;
+    }
+    copies->beside[copies->besides++] = *task;
+    return true;
 }
 
 /* Opens the tasks that the server has posted since. */
@@ -147,7 +177,7 @@ static bool open_tasks(struct client_copies *copies)
     for (int64_t i = copies->opened; i < posted; i++) {
         struct wire_task *task = &copies->task[i % COPY_POOL_TASKS];
         *task = shared->task[i % COPY_POOL_TASKS];
-        if (!is_valid(copies, task))
+        if (!is_valid(copies, task) || !note_beside(copies, task))
             return false;
     }
     if (posted == copies->opened)
@@ -185,11 +215,31 @@ bool client_copies_attend(struct client_copies *copies, bool *idle)
 
 /* ---- The end ---- */
 
-static void write_result(const struct client_copies *copies, int i)
+/* Writes what has come down beside its matrix, part by part. */
+static void write_beside(void *context, int64_t number)
 {
-    struct host_rectangle to = copies->matrix[i];
-    to.uplo = copies->call->span[i].triangle;
-    pack_matrix_unpack(&to, copies->result[i].host, to.rows);
+    const struct client_copies *copies = context;
+    const struct wire_task *task = &copies->beside[number];
+    const struct host_rectangle to = task_rectangle(&copies->matrix[task->operand], task),
+                                from = task_rectangle(&copies->result[task->operand], task);
+    const struct staged_chunk chunk = {.host = &to,
+                                       .device_ld = task->device_ld,
+                                       .bytes = task->chunk_bytes,
+                                       .chunk = task->chunk,
+                                       .packed = pack_host(&from, &task->chunk),
+                                       .ld = from.ld,
+                                       .parts = task->parts};
+    struct pack_seen seen;
+    staged_chunk_do(&chunk, PACK_FROM_BUFFER, task->part, &seen);
+}
+
+static void write_results(struct client_copies *copies)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        bytes += is_beside(copies, i) ? wire_bytes(&copies->call->span[i]) : 0;
+    struct copy_pool_job job = {.task = write_beside, .context = copies};
+    copy_pool_do(&job, copies->besides, bytes >= PACK_HELPED_BYTES);
 }
 
 void client_copies_end(struct client_copies *copies, bool done)
@@ -198,12 +248,11 @@ void client_copies_end(struct client_copies *copies, bool done)
         return;
     if (copies->begun)
         copy_pool_end(&copies->job);
-    for (int i = 0; i < ACCEL_SPANS; i++) {
-        if (!is_beside(copies, i))
-            continue;
-        if (done)
-            write_result(copies, i);
-        free(copies->result[i].host);
-    }
+    if (done && copies->besides > 0)
+        write_results(copies);
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (is_beside(copies, i))
+            free(copies->result[i].host);
+    free(copies->beside);
     free(copies);
 }

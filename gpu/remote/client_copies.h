@@ -16,13 +16,17 @@ struct client_copies {
     struct host_rectangle result[ACCEL_SPANS]; /* to which they come down; host is NULL: they do
                                                   not */
     struct wire_task task[COPY_POOL_TASKS];    /* by their numbers */
+    /* What has come down beside its matrix. */
+    struct wire_task *beside;
+    int64_t besides, room;
     int64_t opened, done;
     bool begun; /* the copy pool is at it */
     struct copy_pool_job job;
 };
 
-/* Returns whether a call's matrices go so: it is of Level 3, and they are not small. */
-bool client_copies_of(const struct accel_call *call);
+/* Returns which of a call's matrices go so, as bits 1 << enum accel_matrix: those that are not
+ * small, of Level 3 and LAPACK. */
+unsigned client_copies_of(const struct accel_call *call);
 
 /* Prepares them, in the client's turn. Returns NULL if there is no memory. */
 struct client_copies *client_copies_begin(struct lane *lane, const struct accel_call *call);

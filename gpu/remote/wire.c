@@ -54,6 +54,13 @@ bool wire_is_closed(int socket)
     return poll(&end, 1, 0) != 0;
 }
 
+bool wire_may_ask(const struct accel_call *call)
+{
+    const struct accel_traits *traits = &call->op->traits;
+    return call->batch == 1 &&
+           (traits->group == ACCEL_LEVEL_3 || (traits->group == ACCEL_LAPACK && !traits->moves));
+}
+
 int64_t wire_bytes(const struct accel_span *x)
 {
     return x->rows > 0 && x->cols > 0 ? accel_bytes(x) : 0;

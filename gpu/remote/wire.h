@@ -59,7 +59,10 @@ struct wire_task {
     int64_t at; /* bytes from WIRE_RING */
     struct pack_chunk chunk;
     int32_t part, parts;
+    int32_t
+        ld_more; /* than the operand's leading dimension: 1 of a diagonal, a rectangle of one row */
     uint8_t action, operand;
+    uint8_t scans; /* the numbers: their bytes, 4 or 8; 0: it does not */
     char uplo;
     bool hermitian, backwards, trimmed, streamed, digests;
 };
@@ -70,7 +73,7 @@ struct wire_copies {
     _Atomic uint32_t posted;
     struct progress done;
     struct wire_task task[COPY_POOL_TASKS];
-    struct gpu_key digest[COPY_POOL_TASKS];
+    struct pack_seen seen[COPY_POOL_TASKS];
 };
 
 /* What may be done to find inputs that the device has: gpu_host.caches with .digests, .weighs. */
@@ -140,6 +143,9 @@ bool wire_trusts(int socket, int *pid);
 
 /* Whether the other end has closed the connection. After the first messages, nobody sends any. */
 bool wire_is_closed(int socket);
+
+/* Whether a call's matrices may be packed and unpacked under way: it is of Level 3 or LAPACK. */
+bool wire_may_ask(const struct accel_call *call);
 
 /* Returns the bytes of one of an operand's matrices in the area. 0: none. */
 int64_t wire_bytes(const struct accel_span *x);

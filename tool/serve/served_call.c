@@ -97,10 +97,9 @@ static bool ask_operand(struct accel_call *call, int i, uint32_t as)
     struct accel_span *const x = &call->span[i];
     const struct accel_span *y = as <= (uint32_t)i ? &call->span[as] : x;
     int64_t elements;
-    if (call->op->traits.group != ACCEL_LEVEL_3 || call->batch != 1 || !served_copies_address(0) ||
-        as > (uint32_t)i || x->inc || !x->name || x->rows < 1 || x->cols < 1 ||
-        y->rows != x->rows || y->cols != x->cols || !accel_mul(x->rows, x->cols, &elements) ||
-        elements > SERVED_COPIES_MOST / gpu_size_of(x))
+    if (!wire_may_ask(call) || !served_copies_address(0) || as > (uint32_t)i || x->inc ||
+        !x->name || x->rows < 1 || x->cols < 1 || y->rows != x->rows || y->cols != x->cols ||
+        !accel_mul(x->rows, x->cols, &elements) || elements > SERVED_COPIES_MOST / gpu_size_of(x))
         return false;
     x->ptr = served_copies_address((int)as);
     return true;
@@ -180,11 +179,24 @@ static void init_large(void)
     sem_init(&large, 0, LARGE_MOST);
 }
 
+static int64_t bytes_of_operand(const struct accel_span *x, int64_t batch)
+{
+    return wire_bytes(x) * (x->stride != 0 ? batch : 1);
+}
+
 static int64_t bytes_of(const struct accel_call *call)
 {
     int64_t bytes = 0;
     for (int i = 0; i < ACCEL_SPANS; i++)
-        bytes += wire_bytes(&call->span[i]) * (call->span[i].stride != 0 ? call->batch : 1);
+        bytes += bytes_of_operand(&call->span[i], call->batch);
+    return bytes;
+}
+
+static int64_t area_bytes_of(const struct accel_call *call, const struct wire_request *request)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        bytes += request->operand[i].asked ? 0 : bytes_of_operand(&call->span[i], call->batch);
     return bytes;
 }
 
@@ -216,10 +228,11 @@ void served_call_run(struct wire_reply *reply, struct gpu_device *device,
                                              : GPU_NATIVE};
     memset(reply, 0, sizeof *reply);
     if (asks)
-        served_copies_begin(copies);
-    else
-        served_copies_note(copies, bytes_of(call));
-    const bool hopeless = call->op->gpu->is_hopeless && call->op->gpu->is_hopeless(call);
+        served_copies_begin(copies, call);
+    served_copies_note(copies, area_bytes_of(call, request));
+    /* A client looks at its matrices by itself. */
+    const bool hopeless =
+        !asks && call->op->gpu->is_hopeless && call->op->gpu->is_hopeless(call);
     reply->status = hopeless ? GPU_UNSUPPORTED : run_in_turn(device, call, &host);
     if (asks && copies->packer.gone)
         reply->status = GPU_BUSY;

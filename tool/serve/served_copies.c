@@ -2,6 +2,7 @@
 #include "served_copies.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/thread/clock.h"
@@ -36,12 +37,15 @@ static struct served_copies *copies_of(struct packer *packer)
 }
 
 /* Says where in an operand a rectangle begins. */
-static void find_operand(struct wire_task *task, const struct host_rectangle *r)
+static void find_operand(const struct served_copies *copies, struct wire_task *task,
+                         const struct host_rectangle *r)
 {
     const int64_t at = r->host - addresses, within = at % SERVED_COPIES_MOST / r->size;
     task->operand = (uint8_t)(at / SERVED_COPIES_MOST);
-    task->row = within % r->ld;
-    task->col = within / r->ld;
+    const int64_t ld = copies->call->span[task->operand].ld;
+    task->row = within % ld;
+    task->col = within / ld;
+    task->ld_more = r->rows == 1 && r->ld == ld + 1;
 }
 
 static void post(struct packer *packer, const struct staged_chunk *chunk, enum pack_action action,
@@ -65,8 +69,11 @@ static void post(struct packer *packer, const struct staged_chunk *chunk, enum p
                              .backwards = r->backwards,
                              .trimmed = r->trimmed,
                              .streamed = r->streamed,
+                             .scans = !r->scan             ? 0
+                                      : r->scan->is_double ? 8
+                                                           : 4,
                              .digests = r->digest != NULL};
-    find_operand(&task, r);
+    find_operand(copies_of(packer), &task, r);
     if (packer->done == packer->posted)
         copies_of(packer)->heard_ms = accel_now_ms(); /* it had nothing to do */
     shared->task[packer->posted % COPY_POOL_TASKS] = task;
@@ -109,7 +116,12 @@ static void look(struct packer *packer, int64_t wanted)
 static void take(const struct packer *packer, int64_t number, struct pack_seen *seen)
 {
     const struct served_copies *copies = (const struct served_copies *)packer;
-    *seen = (struct pack_seen){.digest = copies->lane->copies.digest[number % COPY_POOL_TASKS]};
+    struct pack_seen told;
+    unsigned char finite; /* a client's bool may be any byte */
+    memcpy(&told, &copies->lane->copies.seen[number % COPY_POOL_TASKS], sizeof told);
+    memcpy(&finite, &told.scan.finite, 1);
+    *seen = (struct pack_seen){.digest = told.digest,
+                               .scan = {.finite = finite != 0, .largest = told.scan.largest}};
 }
 
 /* ---- Memory ---- */
@@ -135,8 +147,7 @@ static void give_back_area(struct served_copies *copies, int64_t area_bytes)
     atomic_store(&lane->frees, 0);
 }
 
-void served_copies_rest(struct served_copies *copies, struct gpu_device *device,
-                        int64_t area_bytes)
+void served_copies_rest(struct served_copies *copies, struct gpu_device *device, int64_t area_bytes)
 {
     if (copies->used_bytes > STAYS_BYTES)
         give_back_area(copies, area_bytes);
@@ -163,8 +174,9 @@ void served_copies_init(struct served_copies *copies, struct wire_lane *lane, in
                                      .socket = socket};
 }
 
-void served_copies_begin(struct served_copies *copies)
+void served_copies_begin(struct served_copies *copies, const struct accel_call *call)
 {
+    copies->call = call;
     copies->used_ring = true;
     copies->packer.posted = copies->packer.done = 0;
     copies->packer.gone = false;

@@ -10,7 +10,8 @@
 struct served_copies {
     struct packer packer; /* `pinned` stays from one call to the next */
     struct wire_lane *lane;
-    int socket;      /* tells whether the client is there */
+    int socket; /* tells whether the client is there */
+    const struct accel_call *call;
     double heard_ms;    /* when it last did something */
     int64_t used_bytes; /* of the area, since its memory was given back */
     bool used_ring;
@@ -33,6 +34,6 @@ void served_copies_rest(struct served_copies *copies, struct gpu_device *device,
 void served_copies_init(struct served_copies *copies, struct wire_lane *lane, int socket);
 
 /* Makes them ready for the next call. */
-void served_copies_begin(struct served_copies *copies);
+void served_copies_begin(struct served_copies *copies, const struct accel_call *call);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "gpu/pack/chunks.h"
 #include "gpu/pack/matrix.h"
+#include "gpu/pack/packer.h"
 
 /* Returns whether the result has been added; then its `staged` is freed with the solver. */
 static bool add_result(struct solver *s, struct result result)
@@ -80,15 +81,17 @@ static int64_t bytes_of(const struct result *r)
 /* Larger results come straight to their places. */
 #define STAGED_BYTES ((int64_t)16 << 20)
 
-static bool is_staged(const struct result *r)
+static bool is_staged(const struct solver *s, const struct result *r)
 {
+    if (packer_of(s->work->host->packer, r->to->ptr)) /* whose client keeps all or nothing */
+        return r->staged;
     return r->staged || r->integers || r->to->place != ACCEL_HOST || bytes_of(r) <= STAGED_BYTES;
 }
 
 void solver_return_lu(struct solver *s, const struct accel_span *to, struct array from)
 {
     const struct result lu = {.to = to, .from = from, .has_pivots = true};
-    if (!is_staged(&lu))
+    if (!is_staged(s, &lu))
         solver_refuse_small_pivots(s, from);
     add_result(s, lu);
 }
@@ -119,7 +122,7 @@ static void write_in_place(struct solver *s, struct result *r)
 {
     struct host_rectangle to = rectangle_of_result(r);
     int64_t done_cols = 0, done_rows = 0;
-    if (is_staged(r) || !solver_is_well(s))
+    if (is_staged(s, r) || !solver_is_well(s))
         return;
     to.digest = begin_result(s, r);
     r->copied = chunks_matrix_sent(&to, r->from.at.ld);
@@ -129,7 +132,7 @@ static void write_in_place(struct solver *s, struct result *r)
             : s->status;
     s->touched = s->touched || (is_input(r) && (done_cols > 0 || done_rows > 0));
     if (status != GPU_OK)
-        s->status = s->touched ? GPU_LOST : status;
+        s->status = s->touched && !s->work->host->packer ? GPU_LOST : status;
 }
 
 /* Makes integers of the program's type of int64, in place. */
@@ -148,6 +151,9 @@ static bool store_staged(struct solver *s, const struct result *r)
     struct accel_span part = *r->to;
     if (part.place == ACCEL_HOST) {
         const struct host_rectangle to = rectangle_of_result(r);
+        struct packer *packer = packer_of(s->work->host->packer, to.host);
+        if (packer)
+            return packer_write(packer, &to, r->staged);
         pack_matrix_unpack(&to, r->staged, to.rows);
         return true;
     }
@@ -163,7 +169,7 @@ static bool store_staged(struct solver *s, const struct result *r)
 
 static void stage(struct solver *s, struct result *r)
 {
-    if (r->staged || !is_staged(r))
+    if (r->staged || !is_staged(s, r))
         return;
     r->staged = malloc((size_t)bytes_of(r) + 1);
     if (!r->staged)
@@ -185,7 +191,7 @@ static void write_staged(struct solver *s, const struct result *r)
     if (r->integers)
         narrow(r->staged, r->from.rows, r->to->dtype);
     if (!store_staged(s, r))
-        solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
+        solver_note(s, s->work->host->packer ? GPU_UNSUPPORTED : s->touched ? GPU_LOST : GPU_ERROR);
 }
 
 static void cache_results(struct solver *s)

@@ -5,6 +5,7 @@
 
 #include "call/shape.h"
 #include "gpu/pack/chunks.h"
+#include "gpu/pack/packer.h"
 
 struct host_rectangle solver_rectangle(const struct accel_span *x)
 {
@@ -18,15 +19,18 @@ struct host_rectangle solver_rectangle(const struct accel_span *x)
 static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t *ld, void **copy)
 {
     const struct host_rectangle there = solver_rectangle(x);
+    struct packer *packer = packer_of(s->work->host->packer, x->ptr);
     *copy = NULL;
     *ld = there.ld;
-    if (x->place == ACCEL_HOST)
+    if (x->place == ACCEL_HOST && !packer)
         return there.host;
     *ld = there.rows;
     *copy = malloc((size_t)accel_bytes(x) + 1);
     if (!*copy)
         solver_note(s, GPU_NO_MEMORY);
-    else if (!gpu_fetch(s->work->device, *copy, x))
+    else if (packer && !packer_read(packer, &there, *copy))
+        solver_note(s, GPU_UNSUPPORTED);
+    else if (!packer && !gpu_fetch(s->work->device, *copy, x))
         solver_note(s, GPU_ERROR);
     return *copy;
 }
@@ -76,7 +80,9 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
     void *copy;
     if (!solver_is_well(s) || from.rows == 0 || from.cols == 0)
         return true;
-    from.host = read_on_host(s, x, &from.ld, &copy);
+    copy = NULL;
+    if (!packer_of(s->work->host->packer, x->ptr))
+        from.host = read_on_host(s, x, &from.ld, &copy);
     from.name = x->name;
     from.scan = &scan;
     from.trimmed = from.uplo && chunks_trim(from.rows, from.cols, from.size);
@@ -247,12 +253,33 @@ bool solver_has_zero(const struct solver *s, const void *values, int64_t count)
     return false;
 }
 
+/* It sends the diagonal alone, which is a row of a matrix whose columns are one element longer. */
+static void refuse_zero_diagonal_of_packer(struct solver *s, const struct accel_span *x, int64_t n)
+{
+    const int64_t size = gpu_size_of(x);
+    const struct host_rectangle diagonal = host_whole(x->ptr, 1, n, x->ld + 1, size);
+    char *values = malloc((size_t)(n * size));
+    if (!values)
+        solver_note(s, GPU_NO_MEMORY);
+    else if (!packer_read(s->work->host->packer, &diagonal, values))
+        solver_note(s, GPU_UNSUPPORTED);
+    for (int64_t i = 0; solver_is_well(s) && i < n; i++)
+        if (is_zero_at(values + i * size, size))
+            solver_note(s, GPU_UNSUPPORTED);
+    free(values);
+}
+
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x)
 {
     int64_t n = shape_diagonal(s->call, x), size = gpu_size_of(x), ld;
     void *copy;
-    if (!solver_is_well(s))
+    if (!solver_is_well(s) || n == 0)
         return;
+    const bool is_square = shape_diagonal_place(s->call, x, x->ld, 1) == x->ld + 1;
+    if (packer_of(s->work->host->packer, x->ptr) && is_square) {
+        refuse_zero_diagonal_of_packer(s, x, n);
+        return;
+    }
     const char *from = read_on_host(s, x, &ld, &copy);
     for (int64_t i = 0; solver_is_well(s) && i < n; i++)
         if (is_zero_at(from + shape_diagonal_place(s->call, x, ld, i) * size, size))
