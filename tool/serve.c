@@ -19,13 +19,14 @@
 #include "tool/serve/detach.h"
 #include "tool/serve/listener.h"
 #include "tool/serve/served_clients.h"
+#include "tool/serve/served_copies.h"
 #include "tool/util/complain.h"
 #include "tool/util/device_config.h"
 #include "tool/util/stream.h"
 
 struct serve_options {
     const char *socket;
-    int idle_s, room_mib;
+    int idle_s, room_mib, chunked_kib;
     bool detach;
 };
 
@@ -61,6 +62,9 @@ static const struct option_row rows[] = {
      "the operands of a call have so much room (default: a quarter of the memory); a process with "
      "larger ones starts CUDA itself",
      SETS(serve_options, read_least, room_mib), .least = 1},
+    {"chunked", 'c', "KIB",
+     "matrices of so much and more are copied in chunks under way, others before the call (64)",
+     SETS(serve_options, read_least, chunked_kib)},
     {"detach", 'd', NULL,
      "go into the background, and return when it answers; do nothing if one is there",
      SETS(serve_options, option_flag, detach)},
@@ -137,7 +141,7 @@ static bool watch_signals(struct serving *serving)
 
 static int serve(const struct command *command, int argc, char **argv)
 {
-    struct serve_options options = {.idle_s = 600};
+    struct serve_options options = {.idle_s = 600, .chunked_kib = 64};
     struct serving serving = {.signals = -1};
     struct listener *const listener = &serving.listener;
     options_read(command, argc, argv, &options);
@@ -146,6 +150,7 @@ static int serve(const struct command *command, int argc, char **argv)
         return 1;
     const enum listener_claim claim = options.detach ? detach_claim(listener, options.socket)
                                                      : listener_claim(listener, options.socket);
+    served_copies_set_least((int64_t)options.chunked_kib << 10);
     if (claim == LISTENER_TAKEN)
         return options.detach
                    ? 0

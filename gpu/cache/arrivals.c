@@ -2,18 +2,25 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <time.h>
 
 #include "base/thread/forks.h"
+#include "base/thread/monotonic_wait.h"
 
-/* In so much time a device is sent 15 GB. */
-#define WAIT_NS 300000000
+/* In so much time a device is sent 100 GB. */
+#define WAIT_MS 2000
 
 enum { PLACES = 32 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
-static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t news;
+static pthread_once_t news_once = PTHREAD_ONCE_INIT;
+
+static void init_news(void)
+{
+    monotonic_condition(&news);
+}
+
 static struct {
     const struct gpu_work *by; /* NULL: the place is free */
     struct gpu_key key;
@@ -52,11 +59,8 @@ void arrivals_begin(struct gpu_work *work, const struct gpu_key *key)
 
 bool arrivals_await(const struct gpu_work *work, const struct gpu_key *key)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAIT_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec until = monotonic_deadline(WAIT_MS);
+    pthread_once(&news_once, init_news);
     pthread_mutex_lock(&lock);
     const bool did = !work->brings && arrives(key);
     while (did && arrives(key) && pthread_cond_timedwait(&news, &lock, &until) != ETIMEDOUT)
@@ -73,6 +77,7 @@ void arrivals_end(struct gpu_work *work)
     for (int i = 0; i < PLACES; i++)
         if (place[i].by == work)
             place[i].by = NULL;
+    pthread_once(&news_once, init_news);
     pthread_cond_broadcast(&news);
     pthread_mutex_unlock(&lock);
     work->brings = false;

@@ -404,11 +404,13 @@ static bool has_real_diagonal(const struct accel_span *x)
     return is_real;
 }
 
-/* A scan reads the numbers where they are. is_here: in memory of this process. */
-static bool may_at(const struct accel_call *call, const struct accel_span *x,
-                   const struct host_rectangle *from, bool is_here)
+/* A scan reads the numbers where they are. */
+static bool may_at(const struct gpu_work *work, const struct accel_span *x,
+                   const struct host_rectangle *from)
 {
-    return (call->op->traits.group == ACCEL_LAPACK && !call->op->traits.moves) && x->inc == 0 &&
+    const struct accel_traits *traits = &work->call->op->traits;
+    const bool is_here = !packer_of(work->host->packer, x->ptr);
+    return (traits->group == ACCEL_LAPACK && !traits->moves) && x->inc == 0 &&
            x->place == ACCEL_HOST && (!from->hermitian || (is_here && has_real_diagonal(x))) &&
            from->rows == x->rows && from->cols == x->cols &&
            (uintptr_t)x->ptr % accel_dtype_size(accel_real_dtype(x->dtype)) == 0 &&
@@ -433,8 +435,7 @@ struct cached_operand device_cache_look_at(struct gpu_work *work, const struct a
                                            const struct host_rectangle *from, gpu_address *memory)
 {
     struct cached_operand r = {.here = false};
-    if (!work->host->digests ||
-        !may_at(work->call, x, from, !packer_of(work->host->packer, x->ptr)))
+    if (!work->host->digests || !may_at(work, x, from))
         return r;
     r.part = with_triangle(x, from->uplo);
     enum admission how = admission_see(&r.part);

@@ -146,8 +146,9 @@ struct gpu_host {
      * it to native if cuBLAS says that it has computed in native precision, or if there is no
      * memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;
-    /* NULL, or: matrices of this call of Level 3 or LAPACK are another process's (gpu/pack/packer.h).
-     * After a failure nothing is computed by the original, and the results are undefined. */
+    /* NULL, or: matrices of this call, of Level 3 or LAPACK, are another process's
+     * (gpu/pack/packer.h). After a failure nothing is computed by the original, and the results are
+     * undefined. */
     struct packer *packer;
     struct schedule_rates rates; /* of this call, by which its schedule is chosen; 0: not known */
     const struct scheduled *scheduled; /* the description of this very call; NULL: none is made */

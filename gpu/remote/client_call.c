@@ -40,10 +40,10 @@ static uint32_t same_as(const struct accel_call *call, int i)
 }
 
 /* Chooses the operands' places in an area. Returns whether they fit. */
-static bool place_operands(const struct accel_call *call, int64_t area_bytes,
+static bool place_operands(const struct accel_call *call, int64_t area_bytes, int64_t chunked_from,
                            struct wire_operand operand[ACCEL_SPANS])
 {
-    const unsigned asked = client_copies_of(call);
+    const unsigned asked = client_copies_of(call, chunked_from);
     int64_t at = 0;
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
@@ -92,10 +92,10 @@ static void fetch_results(const struct lane *lane, const struct accel_call *call
     }
 }
 
-bool client_call_fits(const struct accel_call *call, int64_t area_bytes)
+bool client_call_fits(const struct accel_call *call, int64_t area_bytes, int64_t chunked_from)
 {
     struct wire_operand operand[ACCEL_SPANS];
-    return place_operands(call, area_bytes, operand);
+    return place_operands(call, area_bytes, chunked_from, operand);
 }
 
 /* ---- The call ---- */
@@ -178,13 +178,13 @@ bool client_call_run(struct lane *lane, const struct accel_call *call, struct gp
         (host->caches && host->digests ? WIRE_DIGESTS : 0) | (host->weighs ? WIRE_WEIGHS : 0);
     request->batch = call->batch;
     request->arguments = call->blas;
-    if (!place_operands(call, lane->area_bytes, request->operand)) {
+    if (!place_operands(call, lane->area_bytes, lane->chunked_from, request->operand)) {
         *status = GPU_NO_MEMORY;
         return true;
     }
     for (int i = 0; i < ACCEL_SPANS; i++)
         at[i] = request->operand[i].at;
-    const bool asked = client_copies_of(call) != 0;
+    const bool asked = client_copies_of(call, lane->chunked_from) != 0;
     struct client_copies *copies = asked ? client_copies_begin(lane, call) : NULL;
     if (asked && !copies) {
         *status = GPU_NO_MEMORY;

@@ -8,8 +8,9 @@
 
 #include "client_copies.h"
 
-/* Whether a call's operands have room in an area of so many bytes. */
-bool client_call_fits(const struct accel_call *call, int64_t area_bytes);
+/* Whether a call's operands have room in an area of so many bytes, apart from matrices that go in
+ * chunks. */
+bool client_call_fits(const struct accel_call *call, int64_t area_bytes, int64_t chunked_from);
 
 /* Has the server do a call, like gpu_run(). Returns false if it has gone. Unless *status is GPU_OK,
  * the library's original can do the call: what it reads is as it was. */

@@ -5,15 +5,12 @@
 #include "base/memory/host_memory.h"
 #include "call/shape.h"
 
-/* Smaller ones are sent before the call. */
-#define LEAST_BYTES ((int64_t)64 << 10)
-
-unsigned client_copies_of(const struct accel_call *call)
+unsigned client_copies_of(const struct accel_call *call, int64_t least_bytes)
 {
     unsigned which = 0;
     for (int i = 0; wire_may_ask(call) && i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
-        if (x->ptr && x->inc == 0 && wire_bytes(x) >= LEAST_BYTES)
+        if (x->ptr && x->inc == 0 && wire_bytes(x) > 0 && wire_bytes(x) >= least_bytes)
             which |= 1u << i;
     }
     return which;
@@ -39,7 +36,7 @@ static bool is_beside(const struct client_copies *copies, int i)
 static bool place_results(struct client_copies *copies)
 {
     const struct accel_call *call = copies->call;
-    const unsigned which = client_copies_of(call);
+    const unsigned which = client_copies_of(call, copies->lane->chunked_from);
     bool placed = true;
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];

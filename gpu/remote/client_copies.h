@@ -24,9 +24,9 @@ struct client_copies {
     struct copy_pool_job job;
 };
 
-/* Returns which of a call's matrices go so, as bits 1 << enum accel_matrix: those that are not
- * small, of Level 3 and LAPACK. */
-unsigned client_copies_of(const struct accel_call *call);
+/* Returns which of a call's matrices go so, as bits 1 << enum accel_matrix: those of Level 3 and
+ * LAPACK that have so many bytes at least. */
+unsigned client_copies_of(const struct accel_call *call, int64_t least_bytes);
 
 /* Prepares them, in the client's turn. Returns NULL if there is no memory. */
 struct client_copies *client_copies_begin(struct lane *lane, const struct accel_call *call);

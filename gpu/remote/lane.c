@@ -103,6 +103,7 @@ static bool greet(struct lane *lane, struct wire_welcome *welcome, char *why)
         return refuse(why, "the server does not answer", errno);
     welcome->why[sizeof welcome->why - 1] = '\0';
     const bool other = wire_is_other(&welcome->server), refused = welcome->why[0] != '\0';
+    lane->chunked_from = welcome->chunked_from;
     const bool mapped =
         !other && !refused && memory >= 0 && map_memory(lane, memory, welcome->area_bytes);
     if (memory >= 0)

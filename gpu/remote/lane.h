@@ -11,6 +11,7 @@ struct lane {
     struct wire_lane *shared;
     char *area;
     int64_t area_bytes;
+    int64_t chunked_from; /* struct wire_welcome */
 };
 
 /* Opens a lane to the server whose socket is there. Returns false if there is none, it is of

@@ -105,7 +105,7 @@ struct lane_place {
 
 static struct remote_device {
     struct gpu_device common;
-    _Atomic int64_t area_bytes;
+    _Atomic int64_t area_bytes, chunked_from;
     struct lane_place lane[LANES];
 } remote;
 
@@ -191,6 +191,7 @@ static bool open_place(struct lane_place *place, char path[REMOTE_PATH_BYTES],
         return false;
     }
     atomic_store(&has_lanes, true);
+    atomic_store(&remote.chunked_from, place->lane.chunked_from);
     atomic_store(&remote.area_bytes, place->lane.area_bytes);
     return true;
 }
@@ -201,7 +202,7 @@ bool remote_takes(const struct accel_call *call)
 {
     const int64_t room = atomic_load(&remote.area_bytes); /* 0: not known yet */
     return !call->op->foreign && accel_is_on_host(call) &&
-           client_call_fits(call, room > 0 ? room : INT64_MAX);
+           client_call_fits(call, room > 0 ? room : INT64_MAX, atomic_load(&remote.chunked_from));
 }
 
 /* While no server answers, calls do not look for one again and again. */

@@ -38,7 +38,8 @@ struct wire_welcome {
     struct wire_hello server;
     char why[GPU_FAILURE_BYTES]; /* it takes no client: one line; empty: it does */
     int64_t area_bytes;          /* for operands */
-    struct gpu_info info;        /* `chosen` means nothing */
+    int64_t chunked_from; /* bytes of a matrix: such ones and larger ones go through the ring */
+    struct gpu_info info; /* `chosen` means nothing */
 };
 
 /* An operand. In the lane's area: packed columns, the elements of a vector one behind the other; of

@@ -80,6 +80,19 @@ def server(folder):
     assert server.end() == ""
 
 
+@pytest.fixture(scope="module")
+def chunking_server(folder):
+    """It has clients copy each matrix in chunks, however small."""
+    (folder / "chunking").mkdir()
+    server = Server(folder / "chunking", "--chunked=0")
+    yield server
+    assert server.end() == ""
+
+
+# Servers that have clients copy small matrices before the call, and under way.
+both = pytest.mark.parametrize("which", ("server", "chunking_server"), ids=("before", "under way"))
+
+
 @pytest.fixture
 def own_server(folder):
     """One that the test may end."""
@@ -129,7 +142,9 @@ def test_the_first_call_that_pays_goes_there_at_once(server):
 @pytest.mark.parametrize("interface", ("fortran", "no-lengths", "cblas-column", "cblas-row"))
 @pytest.mark.parametrize("program, library", (("random_calls", "liblacking.so"), ("random_calls64", "liblacking64.so")),
                          ids=("LP64", "ILP64"))
-def test_random_calls(server, program, library, interface):
+@both
+def test_random_calls(which, request, program, library, interface):
+    server = request.getfixturevalue(which)
     done = start(program, "-f", "y", "-l", BUILD / "tests" / library, "-i", interface, "-s", 7000, "-c", ROUNDS,
                  env=server.client(**LOG, ACCEL_POLICY="gpu"), timeout=1800)
     assert done.returncode == 0, done.stdout[-500:] + done.stderr[-500:]
@@ -141,7 +156,9 @@ def test_random_calls(server, program, library, interface):
 
 
 @pytest.mark.parametrize("program", ("random_lapack", "random_lapack64"))
-def test_random_calls_of_lapack(server, tmp_path, program):
+@both
+def test_random_calls_of_lapack(which, request, tmp_path, program):
+    server = request.getfixturevalue(which)
     log = tmp_path / "log"
     done = start(program, "-f", "tyesmv", "-n", 60, "-c", 2 if LONG else 1, env=server.client(
         **LOG, ACCEL_POLICY="gpu", ACCEL_LOG_FILE=str(log)), timeout=1800)
@@ -184,9 +201,9 @@ IN_PROCESS = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
 
 
 def test_a_process_with_larger_operands_starts_cuda_itself(own_server):
-    """From then on all its calls are there. Products need no room."""
-    server = own_server("--room=1")
-    done = start("steps", "dgemm:100:2", "dgemm:700:2", "solve:400:2", "dgemm:100:2", env=server.client(**LOG, **IN_PROCESS, ACCEL_POLICY="gpu"))
+    """From then on all its calls are there. Matrices that go in chunks need no room."""
+    server = own_server("--room=1", "--chunked=1000")
+    done = start("steps", "dgemm:100:2", "dgemm:700:2", "dgemm:250:2", "dgemm:100:2", env=server.client(**LOG, **IN_PROCESS, ACCEL_POLICY="gpu"))
     assert outcomes(lines_for(done)) == 8 * [GPU]
     first, second = re.findall("(?m)^.* event=gpu .*", done.stderr)
     assert " chosen=server " in first
@@ -203,8 +220,8 @@ def test_a_training_starts_cuda_here(server):
 
 
 def test_where_there_is_no_gpu_beside_the_server_these_stay_on_the_cpu(own_server):
-    server = own_server("--room=1")
-    done = start("steps", "dgemm:100:2", "solve:400:2", "dgemm:700:2", "solve:400:2", env=server.client(**LOG, ACCEL_POLICY="gpu"))
+    server = own_server("--room=1", "--chunked=1000")
+    done = start("steps", "dgemm:100:2", "dgemm:250:2", "dgemm:700:2", "dgemm:250:2", env=server.client(**LOG, ACCEL_POLICY="gpu"))
     assert [where[0] for where in outcomes(lines_for(done))] == ["gpu0", "gpu0", "cpu", "cpu", "gpu0", "gpu0", "cpu", "cpu"]
     assert done.stdout.count(" 0 wrong") == 4
 

@@ -231,8 +231,7 @@ void served_call_run(struct wire_reply *reply, struct gpu_device *device,
         served_copies_begin(copies, call);
     served_copies_note(copies, area_bytes_of(call, request));
     /* A client looks at its matrices by itself. */
-    const bool hopeless =
-        !asks && call->op->gpu->is_hopeless && call->op->gpu->is_hopeless(call);
+    const bool hopeless = !asks && call->op->gpu->is_hopeless && call->op->gpu->is_hopeless(call);
     reply->status = hopeless ? GPU_UNSUPPORTED : run_in_turn(device, call, &host);
     if (asks && copies->packer.gone)
         reply->status = GPU_BUSY;

@@ -91,6 +91,7 @@ static bool make_lane(struct served_client *client, struct wire_welcome *welcome
         served_copies_init(&client->copies, at, client->socket);
         pthread_mutex_unlock(&lock);
         welcome->area_bytes = client->area_bytes;
+        welcome->chunked_from = served_copies_least();
         welcome->info = *gpu_info(client->device);
         welcome->info.chosen = NULL;
     }

@@ -161,6 +161,18 @@ void served_copies_rest(struct served_copies *copies, struct gpu_device *device,
 
 /* ---- Calls ---- */
 
+static _Atomic int64_t least_bytes;
+
+void served_copies_set_least(int64_t bytes)
+{
+    atomic_store(&least_bytes, bytes);
+}
+
+int64_t served_copies_least(void)
+{
+    return atomic_load(&least_bytes);
+}
+
 void served_copies_init(struct served_copies *copies, struct wire_lane *lane, int socket)
 {
     *copies = (struct served_copies){.packer = {.post = post,

@@ -31,6 +31,10 @@ void served_copies_note(struct served_copies *copies, int64_t area_bytes);
 void served_copies_rest(struct served_copies *copies, struct gpu_device *device,
                         int64_t area_bytes);
 
+/* Matrices of so many bytes and more are copied under way. Call it before there are clients. */
+void served_copies_set_least(int64_t bytes);
+int64_t served_copies_least(void);
+
 void served_copies_init(struct served_copies *copies, struct wire_lane *lane, int socket);
 
 /* Makes them ready for the next call. */
