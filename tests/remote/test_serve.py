@@ -197,6 +197,13 @@ def test_eight_threads(server):
     assert {(f["ran"], f["why"]) for f in lines_for(done, sym="dgemm_")} == {GPU}
 
 
+def test_matrices_larger_than_the_device(own_server):
+    """They go through its memory in parts, as in the process."""
+    done = start("steps", "dgemm:1100:1", "solve:1200:2", "dsyrk:1100:1", env=own_server(ACCEL_MEMORY="7M").client(**LOG, ACCEL_POLICY="gpu"))
+    assert outcomes(lines_for(done)) == 4 * [GPU]
+    assert done.stdout.count(" 0 wrong") == 3
+
+
 IN_PROCESS = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
 
 
