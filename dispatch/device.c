@@ -220,9 +220,15 @@ static void start_cuda(struct dispatch_device *device, bool background)
     const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
     const bool logs = settings->log != ACCEL_LOG_OFF;
     const double begin_ms = accel_now_ms();
-    struct gpu_device *gpu = device_has_server() ? ask_server(device) : NULL;
-    if (!gpu)
+    struct gpu_device *gpu = NULL;
+    if (device_has_server()) {
+        atomic_store(&device->asks_server, true);
+        gpu = ask_server(device);
+    }
+    if (!gpu) {
+        atomic_store(&device->asks_server, false);
         gpu = gpu_start(&config, device->why_none);
+    }
     if (gpu) {
         const struct gpu_info *info = gpu_info(gpu);
         describe_device(device, info);
@@ -241,6 +247,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
         banner_gpu(info, cost_figures_of(curves), device->start_ms); /* before calls are decided */
         atomic_store(&any_is_used, true);
         set_state(device, DEVICE_READY);
+        atomic_store(&device->asks_server, false);
     } else if (device_is_remote(device)) { /* its server may come back */
         atomic_store(&device->has_none_here, true);
         set_state(device, DEVICE_READY);
@@ -425,10 +432,17 @@ bool device_is_borrowed(const struct dispatch_device *device)
     return here && device_is_inherited(device) && atomic_load(here) == 1;
 }
 
+/* Whether it is a server's: no CUDA is in this process. */
+static bool is_elsewhere(const struct dispatch_device *device)
+{
+    return atomic_load(&device->asks_server) ||
+           (device_is_remote(device) && device_state(device) != DEVICE_STARTING);
+}
+
 bool device_is_begun(const struct dispatch_device *device)
 {
-    if (device_is_remote(device))
-        return false; /* no CUDA is in this process */
+    if (is_elsewhere(device))
+        return false;
     const enum device_state state = device_state(device);
     return device_state_is_in_use(state) || state == DEVICE_FAILED || state == DEVICE_FORKED;
 }
@@ -440,7 +454,10 @@ void device_fork_child(struct dispatch_device *device, bool any_begun)
         atomic_store(&device->threaded, false);
         atomic_store(&device->threadless, false);
     }
-    if (device_is_remote(device)) {
+    if (is_elsewhere(device)) {
+        if (was == DEVICE_STARTING) /* by a thread that the child has not: it starts it anew */
+            set_state(device, DEVICE_UNTRIED);
+        atomic_store(&device->asks_server, false);
         atomic_store(&device->starter, getpid());
         contention_fork_child(&device->contention);
         return;

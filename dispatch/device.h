@@ -32,6 +32,7 @@ struct dispatch_device {
     _Atomic int64_t gain_us;   /* that the calls so far have missed */
     atomic_bool threaded;      /* the thread has been made, or could not be made */
     atomic_bool threadless;    /* it could not be made */
+    atomic_bool asks_server;   /* it is started by a server, without CUDA */
     atomic_bool has_none_here; /* its server has ended, and this process cannot open a device */
     _Atomic pid_t starter;     /* the process that starts it */
     struct contention contention;

@@ -77,11 +77,8 @@ static int make_file(void)
     }
     if (made < 0)
         return EEXIST;
-    fd = fcntl(made, F_DUPFD_CLOEXEC, 200); /* programs close and reuse the low numbers */
-    if (fd < 0)
-        fd = fcntl(made, F_DUPFD_CLOEXEC, 3); /* never stdout or stderr */
+    fd = file_move_high(made);
     const int error = fd < 0 ? errno : file_identify(fd, &identity) ? 0 : EIO;
-    close(made);
     if (error != 0)
         unlink(path);
     return error;

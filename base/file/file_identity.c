@@ -1,9 +1,11 @@
 #define _GNU_SOURCE
 #include "file_identity.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 bool file_identify(int fd, struct file_identity *identity)
 {
@@ -34,4 +36,20 @@ bool file_is(int fd, const struct file_identity *wanted)
     struct file_identity is;
     return file_identify(fd, &is) && is.dev == wanted->dev && is.ino == wanted->ino &&
            is.seconds == wanted->seconds && is.nanoseconds == wanted->nanoseconds;
+}
+
+enum { HIGH_NUMBER = 200, BEHIND_STDERR = 3 };
+
+int file_move_high(int fd)
+{
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, HIGH_NUMBER);
+    if (high < 0 && fd >= 0) /* the limit on descriptors is low */
+        high = fcntl(fd, F_DUPFD_CLOEXEC, BEHIND_STDERR);
+    if (high < 0 && fd >= BEHIND_STDERR)
+        return fd;
+    const int error = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return high;
 }

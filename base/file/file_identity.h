@@ -24,4 +24,9 @@ bool file_identify(int fd, struct file_identity *identity);
 /* Returns whether the descriptor is open, and is the wanted file. */
 bool file_is(int fd, const struct file_identity *wanted);
 
+/* Moves a descriptor of ours to a high number, and closes the low one, if there is one: programs
+ * close and reuse these, and below 3 it would be a program's stdin, stdout or stderr. Returns it;
+ * -1 with errno: none. */
+int file_move_high(int fd);
+
 #endif

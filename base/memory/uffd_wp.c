@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file/file_identity.h"
+
 /* Linux's include/uapi/linux/userfaultfd.h has these since 5.11, 6.4 and 6.7; the headers of a
  * build may be older. */
 #ifndef UFFD_USER_MODE_ONLY
@@ -34,19 +36,7 @@ struct pagemap_scan {
 #define SCAN _IOWR('f', 16, struct pagemap_scan)
 enum { IS_WPALLOWED = 1 << 0, IS_WRITTEN = 1 << 1, IS_PRESENT = 1 << 3 };
 
-/* Programs close and reuse low numbers. */
-enum { HIGH_NUMBER = 200 };
-
 /* ---- What the kernel is asked ---- */
-
-static int move_high(int fd)
-{
-    const int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, HIGH_NUMBER);
-    if (high < 0)
-        return fd; /* the limit on descriptors is low */
-    close(fd);
-    return high;
-}
 
 const char *uffd_wp_open(struct uffd_wp *t)
 {
@@ -55,12 +45,12 @@ const char *uffd_wp_open(struct uffd_wp *t)
     const char *wrong = NULL;
     t->pagemap = -1;
     t->faults =
-        move_high((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+        file_move_high((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
     if (t->faults < 0)
         wrong = "userfaultfd";
     else if (ioctl(t->faults, UFFDIO_API, &api) != 0)
         wrong = "UFFDIO_API with UFFD_FEATURE_WP_ASYNC (Linux 6.7)";
-    else if ((t->pagemap = move_high(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC))) < 0)
+    else if ((t->pagemap = file_move_high(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC))) < 0)
         wrong = "/proc/self/pagemap";
     if (wrong) {
         const int error = errno;

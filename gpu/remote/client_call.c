@@ -110,7 +110,7 @@ static bool use_area(struct lane *lane)
     const double begun_ms = accel_now_ms();
     atomic_store(&lane->shared->uses, 1);
     while (atomic_load(&lane->shared->frees))
-        if (accel_now_ms() - begun_ms > SILENCE_MS || wire_is_closed(lane->socket))
+        if (accel_now_ms() - begun_ms > SILENCE_MS || lane_is_closed(lane))
             return false;
     return true;
 }
@@ -158,7 +158,7 @@ bool lane_call(struct lane *lane, struct wire_reply *reply, struct client_copies
             beats = beat;
             heard_ms = accel_now_ms();
         }
-        if (wire_is_closed(lane->socket) || accel_now_ms() - heard_ms > SILENCE_MS)
+        if (lane_is_closed(lane) || accel_now_ms() - heard_ms > SILENCE_MS)
             return false;
     }
     *reply = lane->shared->reply;

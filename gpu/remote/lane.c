@@ -74,7 +74,7 @@ static int connect_to(const char *path, char *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int pid;
-    const int there = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const int there = file_move_high(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (there < 0)
         return refuse(why, "no socket can be made", errno), -1;
     wire_limit(there);
@@ -141,6 +141,7 @@ bool lane_open(struct lane *lane, const char *path, struct wire_welcome *welcome
     *lane = (struct lane){.socket = connect_to(path, why)};
     if (lane->socket < 0)
         return false;
+    file_identify(lane->socket, &lane->file);
     if (greet(lane, welcome, why))
         return true;
     lane_close(lane);
@@ -157,18 +158,31 @@ bool lane_answers(const char *path, char why[GPU_FAILURE_BYTES])
     return answers;
 }
 
-void lane_close(struct lane *lane)
+/* A program may close descriptors of ours, and use their numbers again. A sandbox that forbids to
+ * ask takes nothing away. */
+static bool has_socket(const struct lane *lane)
 {
-    if (lane->shared)
-        munmap(lane->shared, (size_t)(WIRE_AREA + lane->area_bytes));
-    if (lane->socket >= 0)
-        close(lane->socket);
-    *lane = (struct lane){.socket = -1};
+    struct file_identity now;
+    if (!file_identify(lane->socket, &now))
+        return errno != EBADF;
+    return file_is(lane->socket, &lane->file);
 }
 
 void lane_forget(struct lane *lane)
 {
-    if (lane->socket >= 0)
+    if (lane->socket >= 0 && has_socket(lane))
         close(lane->socket);
     *lane = (struct lane){.socket = -1};
+}
+
+void lane_close(struct lane *lane)
+{
+    if (lane->shared)
+        munmap(lane->shared, (size_t)(WIRE_AREA + lane->area_bytes));
+    lane_forget(lane);
+}
+
+bool lane_is_closed(const struct lane *lane)
+{
+    return !has_socket(lane) || wire_is_closed(lane->socket);
 }

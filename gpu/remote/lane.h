@@ -4,10 +4,12 @@
 #ifndef ACCEL_LANE_H
 #define ACCEL_LANE_H
 
+#include "base/file/file_identity.h"
 #include "wire.h"
 
 struct lane {
     int socket; /* -1: it is not open */
+    struct file_identity file;
     struct wire_lane *shared;
     char *area;
     int64_t area_bytes;
@@ -25,6 +27,9 @@ bool lane_answers(const char *path, char why[GPU_FAILURE_BYTES]);
 
 /* Asks a server what it has done. Returns false if there is none of this build; why: one line. */
 bool lane_ask(struct wire_state *state, const char *path, char why[GPU_FAILURE_BYTES]);
+
+/* Whether the server has ended, or the program has closed the lane's socket. */
+bool lane_is_closed(const struct lane *lane);
 
 /* In a fork's child, which does not have the lane's memory. */
 void lane_forget(struct lane *lane);

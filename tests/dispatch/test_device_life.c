@@ -532,6 +532,21 @@ static void what_a_child_has(void **state)
     }
 }
 
+/* A server's device is asked for without CUDA, by a thread that the child has not. */
+static void what_a_child_has_of_a_server(void **state)
+{
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        atomic_store(&device.state, DEVICE_STARTING);
+        atomic_store(&device.asks_server, true);
+        const bool begun = device_is_begun(&device);
+        device_fork_child(&device, false);
+        _exit(begun || device_state(&device) != DEVICE_UNTRIED || device.asks_server);
+    }
+    assert_int_equal(of_child(child), 0);
+}
+
 /* ---- An estimate's ---- */
 
 static void one_that_is_pretended(void **state)
@@ -653,6 +668,7 @@ int main(void)
         PREPARED(children),
         PREPARED(a_child_in_shared_memory_starts_nothing),
         PREPARED(what_a_child_has),
+        PREPARED(what_a_child_has_of_a_server),
         PREPARED(one_that_is_pretended),
         PREPARED(how_long_a_start_is_waited_for),
     };

@@ -3,6 +3,7 @@
 forked children, too. Whichever of the two ends at whatever moment, or lies, the other one goes on."""
 
 import os
+import random
 import re
 import signal
 import socket
@@ -16,53 +17,15 @@ from pathlib import Path
 import pytest
 
 from lib.log import lines_for, outcomes, parse_log, said
-from lib.programs import BUILD, LOG, LONG, RUNTIME, SHIM, clean_env, start
+from lib.programs import BUILD, LOG, LONG, RUNTIME, clean_env, start
+from lib.served import ACCEL, AUTO, Server, wait_for
 
-ACCEL = BUILD / "accel"
-AUTO = {**SHIM, "OPENBLAS_NUM_THREADS": "1", "ACCEL_CUDA_DIR": "/nowhere"}
 GPU = ("gpu0", "forced")
 # Of a routine, so many calls in so many rounds.
 ROUNDS = 400 if LONG else 40
+# So many kills of each kind, and messages of clients that lie, where that is asked for.
+KILLS, MESSAGES = (int(os.environ.get(name, 0)) for name in ("SERVE_KILLS", "SERVE_MESSAGES"))
 DEBIAN_PYTHON = "/usr/bin/python3"
-
-
-class Server:
-    """One at a path of its own, until it is stopped."""
-
-    def __init__(self, folder, *options, **env):
-        self.path, self.options = folder / "serve", options
-        self.env = {**clean_env(str(folder)), "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0", **env}
-        self.begin()
-
-    def begin(self):
-        self.process = subprocess.Popen([ACCEL, "serve", f"--socket={self.path}", "--idle=0", *self.options], env=self.env, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert self.process.stdout.readline() == f"accel serve: Test GPU, at {self.path}\n", self.process.stderr.read()
-
-    def client(self, **env):
-        return {**AUTO, "ACCEL_SERVER": str(self.path), **env}
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def end(self):
-        """By SIGTERM; what it has written to stderr."""
-        self.process.terminate()
-        stderr = self.process.communicate(timeout=60)[1]
-        assert self.process.returncode == 0, stderr
-        assert not self.path.exists()
-        return stderr
-
-    def threads(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/task"))
-
-    def files(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
-
-    def lanes(self):
-        """How many it has mapped."""
-        return Path(f"/proc/{self.process.pid}/maps").read_text().count("memfd:accel-lane")
 
 
 @pytest.fixture(scope="module")
@@ -111,13 +74,6 @@ def own_server(folder):
 def begin(server, *steps, **env):
     return subprocess.Popen([BUILD / "tests/steps", *steps], env={**clean_env("/tmp"), **server.client(ACCEL_POLICY="gpu", **env)},
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for(what):
-    until = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 # ---- Calls ----
@@ -312,36 +268,48 @@ def test_a_server_that_ends_costs_a_call_its_time_alone(own_server, tmp_path):
 
 def test_killed_at_any_moment(own_server):
     """A server that is killed again and again under four programs: no result is wrong, none hangs."""
-    server = own_server()
-    clients = [begin(server, f"during:{20000 if LONG else 8000}:{n}") for n in (40, 150, 300, 500)]
-    kills = 0
-    while any(client.poll() is None for client in clients):
-        time.sleep(0.05 + 0.37 * (kills % 7) / 7)
+    server, moments, kills = own_server(), random.Random(1), 0
+
+    def program(n):
+        return begin(server, f"during:{20000 if LONG else 8000}:{n}")
+
+    clients = {n: program(n) for n in (40, 150, 300, 500)}
+    while clients:
+        time.sleep(moments.uniform(0.02, 0.42))
         server.kill()
         server.begin()
         kills += 1
-    for client in clients:
-        stdout, stderr = client.communicate()
-        assert client.returncode == 0, stdout + stderr[-500:]
-        assert " 0 wrong" in stdout
-    assert kills >= 5
+        for n in [n for n, client in clients.items() if client.poll() is not None]:
+            client = clients.pop(n)
+            stdout, stderr = client.communicate()
+            assert client.returncode == 0, stdout + stderr[-500:]
+            assert " 0 wrong" in stdout
+            if kills < KILLS:
+                clients[n] = program(n)
+    assert kills >= max(KILLS, 5)
 
 
-def test_clients_that_are_killed_leave_nothing(own_server):
-    server = own_server()
+def test_clients_that_are_killed_leave_nothing(own_server, folder):
+    report = folder / "report"
+    server, moments = own_server(TESTGPU_REPORT=str(report)), random.Random(2)
     assert start("steps", "threads:4:100:20", env=server.client(ACCEL_POLICY="gpu")).returncode == 0
-    for i in range(60 if LONG else 20):
+    for i in range(max(KILLS, 60 if LONG else 20)):
         if i == 5:
             wait_for(lambda: server.lanes() == 0)
-            threads, files = server.threads(), server.files()
+            threads, files, memory = server.threads(), server.files(), server.memory()
         client = begin(server, "dgemm:600:1000")
-        time.sleep(0.05 + 0.02 * (i % 11))
+        time.sleep(moments.uniform(0.03, 0.25))
         client.kill()
         client.communicate()
     wait_for(lambda: server.lanes() == 0)
     assert server.threads() <= threads + 4 # the copy pool's come and go
     wait_for(lambda: server.files() == files)
+    assert server.memory() < memory + (16 << 20)
     assert start("steps", "dgemm:100:5", env=server.client(ACCEL_POLICY="gpu")).stdout.count(" 0 wrong") == 1
+    assert server.end() == ""
+    text = report.read_text()
+    assert "testgpu fault " not in text
+    assert re.search(r"testgpu leaked .*device_allocations=0 ", text), text[-500:]
 
 
 def lane_kib(pid):
@@ -482,10 +450,13 @@ def test_top_without_a_server(folder):
 
 # ---- Clients that lie ----
 
-@pytest.mark.parametrize("seed", range(1, 9 if LONG else 3))
+SEEDS = range(1, 9 if LONG else 3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_clients_that_lie(server, seed):
     """Whatever they ask for, the server serves on."""
-    count = 1_000_000 if LONG else 5000
+    count = -(-MESSAGES // len(SEEDS)) or (1_000_000 if LONG else 5000)
     done = start("hostile_client", server.path, seed, count, timeout=7200)
     assert done.returncode == 0, done.stderr
     assert int(re.fullmatch(rf"{count} requests, (\d+) done\n", done.stdout)[1]) > count / 20
