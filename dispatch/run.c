@@ -179,12 +179,11 @@ static void note_outcome(const struct task *task, enum gpu_status status,
 
 bool run_on_gpu(struct task *task, struct accel_record *record)
 {
-    static const enum accel_why why_of[] = {[GPU_NO_MEMORY] = ACCEL_NO_MEMORY,
-                                            [GPU_SHORT_ELSE] = ACCEL_NO_MEMORY,
-                                            [GPU_ERROR] = ACCEL_ERROR,
-                                            [GPU_FINISHED_ELSE] = ACCEL_ERROR,
-                                            [GPU_UNSUPPORTED] = ACCEL_UNSUPPORTED,
-                                            [GPU_CHANGED] = ACCEL_SLOWER};
+    static const enum accel_why why_of[] = {
+        [GPU_NO_MEMORY] = ACCEL_NO_MEMORY, [GPU_SHORT_ELSE] = ACCEL_NO_MEMORY,
+        [GPU_BUSY] = ACCEL_BUSY,           [GPU_ERROR] = ACCEL_ERROR,
+        [GPU_FINISHED_ELSE] = ACCEL_ERROR, [GPU_UNSUPPORTED] = ACCEL_UNSUPPORTED,
+        [GPU_CHANGED] = ACCEL_SLOWER};
     const struct accel_call *const call = task->call;
     const struct dispatch_caller *const caller = task->caller;
     struct dispatch_device *device = task->device;

@@ -16,17 +16,20 @@
 #include "dispatch/settings/complaints.h"
 #include "dispatch/settings/settings.h"
 #include "gpu/device/gpu.h"
+#include "tool/serve/account.h"
 #include "tool/serve/detach.h"
 #include "tool/serve/listener.h"
 #include "tool/serve/served_clients.h"
 #include "tool/serve/served_copies.h"
+#include "tool/serve/served_users.h"
 #include "tool/util/complain.h"
 #include "tool/util/device_config.h"
 #include "tool/util/stream.h"
 
 struct serve_options {
-    const char *socket;
-    int idle_s, room_mib, chunked_kib;
+    const char *socket, *account;
+    int idle_s, room_mib, chunked_kib, memory_mib;
+    struct listener_access access;
     bool detach;
 };
 
@@ -51,6 +54,40 @@ static bool read_socket(void *member, const char *text, const struct option_row 
     return true;
 }
 
+/* Access for a group is for its members to read and to write, if no mode is given. */
+enum { MODE_OF_GROUP = 0660 };
+
+static bool read_mode(void *member, const char *text, const struct option_row *row)
+{
+    struct listener_access *const access = member;
+    char *end;
+    const unsigned long mode = strtoul(text, &end, 8);
+    if (*text < '0' || *text > '7' || *end || mode > 0777)
+        return complain(false, "accel serve: --%s=%s: a mode from 0 to 777 is expected\n",
+                        row->name, text);
+    access->mode = (int32_t)mode;
+    access->others = true;
+    return true;
+}
+
+static bool read_group(void *member, const char *text, const struct option_row *row)
+{
+    struct listener_access *const access = member;
+    access->gid = account_group(text);
+    if (access->gid < 0)
+        return complain(false, "accel serve: --%s=%s: there is no such group\n", row->name, text);
+    access->others = true;
+    return true;
+}
+
+static bool read_account(void *member, const char *text, const struct option_row *row)
+{
+    *(const char **)member = text;
+    return (geteuid() == 0 && account_user(text) >= 0) ||
+           complain(false, "accel serve: --%s=%s: %s\n", row->name, text,
+                    geteuid() == 0 ? "there is no such user" : "only root can give it away");
+}
+
 static const struct option_row rows[] = {
     {"socket", 's', "PATH",
      "where clients find it (default: $XDG_RUNTIME_DIR/accel/serve, as root /run/accel/serve)",
@@ -65,6 +102,16 @@ static const struct option_row rows[] = {
     {"chunked", 'c', "KIB",
      "matrices of so much and more are copied in chunks under way, others before the call (64)",
      SETS(serve_options, read_least, chunked_kib)},
+    {"group", 'g', "GROUP", "its members may connect, too: the socket's group",
+     SETS(serve_options, read_group, access)},
+    {"mode", 'm', "MODE",
+     "of the socket: who may connect, such as 666 (default: 700, with --group 660)",
+     SETS(serve_options, read_mode, access)},
+    {"account", 'a', "USER", "of root: listen as root, and be this user's from then on",
+     SETS(serve_options, read_account, account)},
+    {"memory", 'M', "MIB",
+     "the calls of a user have so much of the device's memory at a time (default: twice --room)",
+     SETS(serve_options, read_least, memory_mib), .least = 1},
     {"detach", 'd', NULL,
      "go into the background, and return when it answers; do nothing if one is there",
      SETS(serve_options, option_flag, detach)},
@@ -100,6 +147,11 @@ static int64_t area_bytes(const struct serve_options *options)
         return (int64_t)options->room_mib << 20;
     const int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     return memory / 4 / (1 << 20) * (1 << 20);
+}
+
+static int64_t memory_most(const struct serve_options *options)
+{
+    return options->memory_mib > 0 ? (int64_t)options->memory_mib << 20 : 2 * area_bytes(options);
 }
 
 static void accept_clients(const struct serving *serving, int64_t bytes)
@@ -139,24 +191,39 @@ static bool watch_signals(struct serving *serving)
            complain(false, "accel serve: signals cannot be watched: %s\n", strerror(errno));
 }
 
+/* Of a socket at which root listens, programs know that it is root's (wire_trusts()): so that comes
+ * first, where the server is to have another account. */
+static bool start_serving(struct serving *serving, const struct serve_options *options)
+{
+    static struct served_rules rules;
+    rules = (struct served_rules){.everyone = listener_is_for_others(&serving->listener),
+                                  .memory_most = memory_most(options)};
+    served_users_prepare(&rules);
+    if (!options->account)
+        return start_device(serving) && listener_open(&serving->listener);
+    return listener_open(&serving->listener) && account_become(options->account) &&
+           start_device(serving);
+}
+
 static int serve(const struct command *command, int argc, char **argv)
 {
-    struct serve_options options = {.idle_s = 600, .chunked_kib = 64};
+    struct serve_options options = {
+        .idle_s = 600, .chunked_kib = 64, .access = {.mode = MODE_OF_GROUP, .gid = -1}};
     struct serving serving = {.signals = -1};
     struct listener *const listener = &serving.listener;
     options_read(command, argc, argv, &options);
     const int parent = options.detach ? detach_begin() : -1;
     if (options.detach && parent < 0)
         return 1;
-    const enum listener_claim claim = options.detach ? detach_claim(listener, options.socket)
-                                                     : listener_claim(listener, options.socket);
+    const enum listener_claim claim =
+        options.detach ? detach_claim(listener, options.socket, &options.access)
+                       : listener_claim(listener, options.socket, &options.access);
     served_copies_set_least((int64_t)options.chunked_kib << 10);
     if (claim == LISTENER_TAKEN)
         return options.detach
                    ? 0
                    : complain(1, "accel serve: another server is at %s\n", listener->path);
-    if (claim == LISTENER_FAILED || !watch_signals(&serving) || !start_device(&serving) ||
-        !listener_open(listener))
+    if (claim == LISTENER_FAILED || !watch_signals(&serving) || !start_serving(&serving, &options))
         return 1;
     printf("accel serve: %s, at %s\n", gpu_info(serving.device)->name,
            listener->path[0] ? listener->path : "a socket without a path");

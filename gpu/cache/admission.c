@@ -366,6 +366,23 @@ void admission_evicted(const struct gpu_key *key)
         write_watch_leave(left[i]);
 }
 
+void admission_forget(const void *from, int64_t bytes)
+{
+    uint64_t left[SETS * WAYS];
+    int count = 0;
+    pthread_mutex_lock(&table.lock);
+    for (int i = 0; i < SETS * WAYS; i++) {
+        struct seen *seen = &table_entries[i];
+        if ((uintptr_t)seen->key.ptr - (uintptr_t)from >= (uint64_t)bytes)
+            continue;
+        left[count++] = end_watch(seen);
+        *seen = (struct seen){.cached = false};
+    }
+    pthread_mutex_unlock(&table.lock);
+    for (int i = 0; i < count; i++)
+        write_watch_leave(left[i]);
+}
+
 /* ---- What calls on the CPU have missed ---- */
 
 enum admission_step admission_miss(const struct accel_span *x, double gain_ms, double protect_ms,

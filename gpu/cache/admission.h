@@ -112,6 +112,10 @@ void admission_prefetch(const struct accel_span *x);
 /* Returns whether an operand is known to be unchanged by a validated watch. Cheap. */
 bool admission_any_validated(void);
 
+/* Forgets all operands that begin in memory which is about to be unmapped: whoever has those
+ * addresses next is somebody else. Ends their watches. */
+void admission_forget(const void *from, int64_t bytes);
+
 /* For forks, and for tests: forgets all operands. Ends no watch. No other thread may be at it. */
 void admission_reset(void);
 

@@ -23,6 +23,7 @@ static void init_news(void)
 
 static struct {
     const struct gpu_work *by; /* NULL: the place is free */
+    uint64_t user;
     struct gpu_key key;
 } place[PLACES];
 
@@ -35,10 +36,12 @@ static void forget(void)
 }
 FORKS_CHILD(forget);
 
-static bool arrives(const struct gpu_key *key)
+/* Only what the same user's calls bring. */
+static bool arrives(const struct gpu_work *work, const struct gpu_key *key)
 {
+    const uint64_t user = work->host->user.id;
     for (int i = 0; i < PLACES; i++)
-        if (place[i].by && gpu_key_is(&place[i].key, key))
+        if (place[i].by && place[i].user == user && gpu_key_is(&place[i].key, key))
             return true;
     return false;
 }
@@ -51,6 +54,7 @@ void arrivals_begin(struct gpu_work *work, const struct gpu_key *key)
         i++;
     if (i < PLACES) {
         place[i].by = work;
+        place[i].user = work->host->user.id;
         place[i].key = *key;
         work->brings = true;
     }
@@ -62,8 +66,8 @@ bool arrivals_await(const struct gpu_work *work, const struct gpu_key *key)
     const struct timespec until = monotonic_deadline(WAIT_MS);
     pthread_once(&news_once, init_news);
     pthread_mutex_lock(&lock);
-    const bool did = !work->brings && arrives(key);
-    while (did && arrives(key) && pthread_cond_timedwait(&news, &lock, &until) != ETIMEDOUT)
+    const bool did = !work->brings && arrives(work, key);
+    while (did && arrives(work, key) && pthread_cond_timedwait(&news, &lock, &until) != ETIMEDOUT)
         continue;
     pthread_mutex_unlock(&lock);
     return did;

@@ -290,21 +290,21 @@ static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address
 
 /* Returns whether something is on the device that is probably what an operand, or its triangle, has
  * now: a result is, unless the program has changed it. */
-static bool is_expected(struct gpu_device *device, const struct accel_span *part,
+static bool is_expected(struct gpu_device *device, const struct accel_span *part, uint64_t user,
                         struct gpu_key *key)
 {
     return (admission_expect(part, key) || admission_expect_result(part, key)) &&
-           device->functions->has_cached(device, key);
+           device->functions->has_cached(device, key, user);
 }
 
 /* An earlier call may have left all of a matrix of which this one reads a triangle; unless the
  * triangle is known more cheaply. */
 static bool is_expected_as_all(struct gpu_device *device, const struct accel_span *part,
-                               const struct accel_span *all)
+                               const struct accel_span *all, uint64_t user)
 {
     struct gpu_key key;
     bool may;
-    return part->triangle && is_expected(device, all, &key) &&
+    return part->triangle && is_expected(device, all, user, &key) &&
            (admission_watch(all, &may).validated || !admission_watch(part, &may).validated);
 }
 
@@ -312,7 +312,7 @@ static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
                          const struct accel_span *all, gpu_address *memory)
 {
     bool may;
-    if (!is_expected_as_all(work->device, part, all) ||
+    if (!is_expected_as_all(work->device, part, all, work->host->user.id) ||
         (!work->host->digests && !(work->host->tracks && admission_watch(all, &may).validated)) ||
         admission_see(all) != ADMIT_LOOKUP)
         return false;
@@ -327,7 +327,7 @@ bool device_cache_is_result(const struct gpu_work *work, const struct accel_span
     struct gpu_key key;
     return work->host->digests &&
            (admission_expect_result(&all, &key) || admission_expect_result(part, &key)) &&
-           work->device->functions->has_cached(work->device, &key);
+           work->device->functions->has_cached(work->device, &key, work->host->user.id);
 }
 
 /* Returns the watch of an operand that is about to go up. That of a product with a vector begins
@@ -521,7 +521,7 @@ static void add_cached_at(struct gpu_cached *cached, struct gpu_device *device,
         return;
     for (size_t i = 0; i < sizeof triangles; i++) {
         const struct accel_span part = with_triangle(x, triangles[i]);
-        if (!is_expected(device, &part, &key))
+        if (!is_expected(device, &part, 0, &key))
             continue;
         add_cached(cached, operand, &part, admission_watch(&part, &may).validated);
         return;
@@ -539,11 +539,11 @@ static void add_cached_of(struct gpu_cached *cached, struct gpu_device *device,
     int64_t row, col;
     bool may;
     const struct admission_watch around = admission_around(&all, &larger, &row, &col);
-    if (around.watch && device->functions->has_cached(device, &around.key))
+    if (around.watch && device->functions->has_cached(device, &around.key, 0))
         add_cached(cached, operand, &all, true);
-    else if (is_expected_as_all(device, &part, &all))
+    else if (is_expected_as_all(device, &part, &all, 0))
         add_cached(cached, operand, &all, admission_watch(&all, &may).validated);
-    else if (is_expected(device, &part, &key))
+    else if (is_expected(device, &part, 0, &key))
         add_cached(cached, operand, &part, admission_watch(&part, &may).validated);
 }
 

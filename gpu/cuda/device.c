@@ -408,13 +408,20 @@ static void stop(struct gpu_device *device)
 
 /* ---- All together ---- */
 
-static bool has_cached(struct gpu_device *device, const struct gpu_key *key)
+static bool has_cached(struct gpu_device *device, const struct gpu_key *key, uint64_t user)
 {
-    return pool_has(cuda_device_of(device), key);
+    return pool_has(cuda_device_of(device), key, user);
+}
+
+static void count_memory(struct gpu_device *device, const uint64_t *user, int64_t *held,
+                         int64_t *cached)
+{
+    pool_count(cuda_device_of(device), user, held, cached);
 }
 
 static const struct gpu_device_functions functions = {.run = cuda_run,
                                                       .has_cached = has_cached,
+                                                      .count_memory = count_memory,
                                                       .locate = cuda_locate,
                                                       .fetch = cuda_fetch,
                                                       .store = cuda_store,

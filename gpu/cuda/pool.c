@@ -19,6 +19,9 @@
 #define STALE_MS   50
 #define STALE_PART 64
 
+/* A block may have bytes of several users. No user has this number. */
+#define OWNER_UNKNOWN UINT64_MAX
+
 void pool_begin(struct cuda_device *device)
 {
     pthread_mutex_init(&device->pool.lock, NULL);
@@ -135,14 +138,22 @@ static void ask_for_free(struct pool *pool)
     pool->free_at = accel_now_ms();
 }
 
-static struct pool_block *best_idle(struct pool *pool, int64_t bytes, bool lent)
+/* Whether a block is to be taken rather than another one: the user's own needs no clearing. */
+static bool fits_better(const struct pool_block *a, const struct pool_block *b, uint64_t user)
+{
+    const bool is_own = a->owner == user;
+    return is_own != (b->owner == user) ? is_own : a->bytes < b->bytes;
+}
+
+static struct pool_block *best_idle(struct pool *pool, const struct pool_wish *wish, int64_t bytes)
 {
     struct pool_block *best = NULL;
-    for (int i = 0; i < pool->count; i++)
-        if (pool->block[i].users == 0 && !pool->block[i].cached && pool->block[i].lent == lent &&
-            pool->block[i].bytes >= bytes && pool->block[i].bytes <= 2 * bytes &&
-            (!best || pool->block[i].bytes < best->bytes))
-            best = &pool->block[i];
+    for (int i = 0; i < pool->count; i++) {
+        struct pool_block *const x = &pool->block[i];
+        if (x->users == 0 && !x->cached && x->lent == wish->lent && x->bytes >= bytes &&
+            x->bytes <= 2 * bytes && (!best || fits_better(x, best, wish->user.id)))
+            best = x;
+    }
     return best;
 }
 
@@ -153,26 +164,31 @@ static bool has_room_for(const struct cuda_device *device, int64_t bytes)
 }
 
 /* With the lock, which it releases meanwhile: has the driver allocate a new block, in use. */
-static enum gpu_status allocate(struct pool *pool, int64_t bytes, bool lent, CUdeviceptr *ptr)
+static enum gpu_status allocate(struct pool *pool, int64_t bytes, const struct pool_wish *wish,
+                                CUdeviceptr *ptr)
 {
     pool->total += bytes;
     pool->coming++;
     pthread_mutex_unlock(&pool->lock);
-    enum gpu_status status = lent ? lent_memory_take(&pool->lending, bytes, ptr)
-                                  : GPU_CHECK(cuMemAlloc, ptr, (size_t)bytes);
+    enum gpu_status status = wish->lent ? lent_memory_take(&pool->lending, bytes, ptr)
+                                        : GPU_CHECK(cuMemAlloc, ptr, (size_t)bytes);
     pthread_mutex_lock(&pool->lock);
     pool->coming--;
     if (status == GPU_OK)
         pool->block[pool->count++] =
-            (struct pool_block){.ptr = *ptr, .bytes = bytes, .users = 1, .lent = lent};
+            (struct pool_block){.ptr = *ptr,
+                                .bytes = bytes,
+                                .owner = pool->shared ? OWNER_UNKNOWN : wish->user.id,
+                                .users = 1,
+                                .lent = wish->lent};
     else
         pool->total -= bytes;
     return status;
 }
 
 /* With the lock. */
-static enum gpu_status get_new(struct cuda_device *device, int64_t bytes, bool lent,
-                               CUdeviceptr *ptr, bool *grew)
+static enum gpu_status get_new(struct cuda_device *device, int64_t bytes,
+                               const struct pool_wish *wish, struct pool_taken *taken)
 {
     struct pool *pool = &device->pool;
     while (!has_room_for(device, bytes) && free_next(pool))
@@ -181,53 +197,125 @@ static enum gpu_status get_new(struct cuda_device *device, int64_t bytes, bool l
         pthread_cond_wait(&pool->freed, &pool->lock);
     if (!has_room_for(device, bytes))
         return GPU_NO_MEMORY;
-    *grew = true;
+    taken->grew = true;
     /* Blocks that are given back may have gone before the driver refuses us. */
     const bool more = pool->count > 0 || pool->leaving > 0;
-    enum gpu_status status = allocate(pool, bytes, lent, ptr);
+    enum gpu_status status = allocate(pool, bytes, wish, &taken->block);
     if (status == GPU_NO_MEMORY && (more || pool->count > 0 || pool->leaving > 0)) {
         free_idle(pool);
-        status = has_room_for(device, bytes) ? allocate(pool, bytes, lent, ptr) : GPU_NO_MEMORY;
+        status = has_room_for(device, bytes) ? allocate(pool, bytes, wish, &taken->block)
+                                             : GPU_NO_MEMORY;
     }
     if (status == GPU_OK)
         ask_for_free(pool);
     return status;
 }
 
-static enum gpu_status get(struct cuda_device *device, int64_t bytes, bool lent, CUdeviceptr *block,
-                           bool *grew)
+/* ---- Users: with the lock ---- */
+
+/* Notes who asks. What the driver has got back may be anybody's as soon as two have asked. */
+static void note_user(struct pool *pool, uint64_t user)
+{
+    if (pool->first_owner == 0)
+        pool->first_owner = user;
+    pool->shared = pool->shared || pool->first_owner != user;
+}
+
+/* Returns the bytes that a user's calls under way have. */
+static int64_t used_by(const struct pool *pool, uint64_t user)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < pool->count; i++)
+        if (pool->block[i].users > 0 && pool->block[i].taker == user)
+            bytes += pool->block[i].bytes;
+    return bytes;
+}
+
+/* Returns what a user may take beside what its calls have. */
+static int64_t left_to(const struct pool *pool, const struct gpu_user *user)
+{
+    return user->memory_most > 0 ? user->memory_most - used_by(pool, user->id) : INT64_MAX;
+}
+
+static struct pool_block *block_at(struct pool *pool, CUdeviceptr ptr)
+{
+    for (int i = 0; i < pool->count; i++)
+        if (pool->block[i].ptr == ptr)
+            return &pool->block[i];
+    return NULL;
+}
+
+/* ---- A wish ---- */
+
+/* With the lock. */
+static enum gpu_status take(struct cuda_device *device, const struct pool_wish *wish,
+                            struct pool_taken *taken)
 {
     struct pool *pool = &device->pool;
-    enum gpu_status status = GPU_OK;
-    *grew = false;
-    if (bytes > device->budget)
+    const int64_t bytes = round_size(wish->bytes);
+    note_user(pool, wish->user.id);
+    if (wish->bytes > left_to(pool, &wish->user))
         return GPU_NO_MEMORY;
-    bytes = round_size(bytes);
-    pthread_mutex_lock(&pool->lock);
-    struct pool_block *found = best_idle(pool, bytes, lent);
+    struct pool_block *found = best_idle(pool, wish, bytes);
     if (found) {
         found->users = 1;
         pool->idle -= found->bytes;
-        *block = found->ptr;
+        taken->block = found->ptr;
     } else {
-        CUdeviceptr ptr = 0;
-        status = get_new(device, bytes, lent, &ptr, grew);
-        if (status == GPU_OK)
-            *block = ptr;
+        GPU_TRY(get_new(device, bytes, wish, taken));
+        found = block_at(pool, taken->block);
     }
+    found->taker = wish->user.id;
+    taken->bytes = found->bytes;
+    taken->unclean = found->owner != wish->user.id;
+    if (taken->unclean)
+        found->owner = OWNER_UNKNOWN; /* until it is cleared */
+    return GPU_OK;
+}
+
+enum gpu_status pool_take(struct cuda_device *device, const struct pool_wish *wish,
+                          struct pool_taken *taken)
+{
+    struct pool *pool = &device->pool;
+    *taken = (struct pool_taken){.grew = false};
+    if (wish->bytes > device->budget)
+        return GPU_NO_MEMORY;
+    pthread_mutex_lock(&pool->lock);
+    const enum gpu_status status = take(device, wish, taken);
     pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+void pool_cleared(struct cuda_device *device, CUdeviceptr block, uint64_t user)
+{
+    struct pool *pool = &device->pool;
+    pthread_mutex_lock(&pool->lock);
+    struct pool_block *const found = block_at(pool, block);
+    if (found)
+        found->owner = user;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static enum gpu_status get(struct cuda_device *device, const struct pool_wish *wish,
+                           CUdeviceptr *block, bool *grew)
+{
+    struct pool_taken taken;
+    const enum gpu_status status = pool_take(device, wish, &taken);
+    *grew = taken.grew;
+    if (status == GPU_OK)
+        *block = taken.block;
     return status;
 }
 
 enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr *block, bool *grew)
 {
-    return get(device, bytes, false, block, grew);
+    return get(device, &(struct pool_wish){.bytes = bytes}, block, grew);
 }
 
 enum gpu_status pool_get_lent(struct cuda_device *device, int64_t bytes, CUdeviceptr *block,
                               bool *grew)
 {
-    return get(device, bytes, true, block, grew);
+    return get(device, &(struct pool_wish){.bytes = bytes, .lent = true}, block, grew);
 }
 
 void pool_put(struct cuda_device *device, CUdeviceptr block)
@@ -242,43 +330,51 @@ void pool_put(struct cuda_device *device, CUdeviceptr block)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* With the lock. Returns NULL if nothing is cached under the key. */
-static struct pool_block *find_cached(struct pool *pool, const struct gpu_key *key)
+/* With the lock. Returns NULL if the user has nothing cached under the key. */
+static struct pool_block *find_cached(struct pool *pool, const struct gpu_key *key, uint64_t user)
 {
     for (int i = 0; i < pool->count; i++)
-        if (pool->block[i].cached && gpu_key_is(&pool->block[i].key, key))
+        if (pool->block[i].cached && pool->block[i].owner == user &&
+            gpu_key_is(&pool->block[i].key, key))
             return &pool->block[i];
     return NULL;
 }
 
-bool pool_has(struct cuda_device *device, const struct gpu_key *key)
+bool pool_has(struct cuda_device *device, const struct gpu_key *key, uint64_t user)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    const bool has = find_cached(pool, key);
+    const bool has = find_cached(pool, key, user);
     pthread_mutex_unlock(&pool->lock);
     return has;
 }
 
-void pool_count(struct cuda_device *device, int64_t *held, int64_t *cached)
+void pool_count(struct cuda_device *device, const uint64_t *user, int64_t *held, int64_t *cached)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    *held = pool->total;
+    *held = user ? 0 : pool->total;
     *cached = 0;
-    for (int i = 0; i < pool->count; i++)
-        *cached += pool->block[i].cached ? pool->block[i].bytes : 0;
+    for (int i = 0; i < pool->count; i++) {
+        const struct pool_block *x = &pool->block[i];
+        if (user && x->owner != *user)
+            continue;
+        *held += user ? x->bytes : 0;
+        *cached += x->cached ? x->bytes : 0;
+    }
     pthread_mutex_unlock(&pool->lock);
 }
 
-bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdeviceptr *block)
+bool pool_find(struct cuda_device *device, const struct gpu_key *key, uint64_t user,
+               CUdeviceptr *block)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    struct pool_block *found = find_cached(pool, key);
+    struct pool_block *found = find_cached(pool, key, user);
     if (found) {
         if (found->users++ == 0)
             pool->idle -= found->bytes;
+        found->taker = user;
         *block = found->ptr;
     }
     pthread_mutex_unlock(&pool->lock);
@@ -289,20 +385,19 @@ void pool_cache(struct cuda_device *device, CUdeviceptr block, const struct gpu_
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    const bool there = find_cached(pool, key);
-    for (int i = 0; i < pool->count && !there; i++)
-        if (pool->block[i].ptr == block && !pool->block[i].lent) {
-            pool->block[i].cached = true;
-            pool->block[i].key = *key;
-        }
+    struct pool_block *const x = block_at(pool, block);
+    if (x && !x->lent && x->owner != OWNER_UNKNOWN && !find_cached(pool, key, x->owner)) {
+        x->cached = true;
+        x->key = *key;
+    }
     pthread_mutex_unlock(&pool->lock);
 }
 
-void pool_invalidate(struct cuda_device *device, const struct gpu_key *key)
+void pool_invalidate(struct cuda_device *device, const struct gpu_key *key, uint64_t user)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    struct pool_block *found = find_cached(pool, key);
+    struct pool_block *found = find_cached(pool, key, user);
     if (found)
         found->cached = false;
     pthread_mutex_unlock(&pool->lock);
@@ -345,7 +440,7 @@ bool pool_give_back(struct cuda_device *device)
     return any;
 }
 
-int64_t pool_available(struct cuda_device *device)
+int64_t pool_available(struct cuda_device *device, const struct gpu_user *user)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
@@ -356,6 +451,7 @@ int64_t pool_available(struct cuda_device *device)
     ask_for_free(pool);
     if (available > pool->free_bytes + spare)
         available = pool->free_bytes + spare;
+    available = accel_min(available, accel_max(left_to(pool, user), 0));
     pthread_mutex_unlock(&pool->lock);
     return available;
 }

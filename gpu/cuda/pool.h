@@ -26,13 +26,17 @@ struct pool {
     struct pool_block {
         CUdeviceptr ptr;
         int64_t bytes;
+        uint64_t owner;    /* the user whose bytes are in it (gpu_user.id) */
+        uint64_t taker;    /* the user whose calls have it */
         int users;         /* calls that have it; more than one only of a cached block */
         double idle_since; /* in milliseconds of the clock, if it has no user */
         bool lent;         /* other devices may use it */
         bool cached;       /* it is in the device cache, under the key */
         struct gpu_key key;
     } block[POOL_BLOCKS];
-    int count, coming; /* coming: blocks that the driver is being asked for */
+    uint64_t first_owner; /* the first user who has asked; 0: nobody has, or the process's own */
+    bool shared;          /* others have: what the driver gives may have been anybody's */
+    int count, coming;    /* coming: blocks that the driver is being asked for */
     /* Bytes: of all blocks, with those that the driver is allocating or freeing; of idle blocks; of
      * those that it is freeing. */
     int64_t total, idle, leaving;
@@ -46,40 +50,62 @@ struct pool {
 void pool_begin(struct cuda_device *device);
 void pool_end(struct cuda_device *device);
 
-/* Takes a block of at least `bytes`, aligned for any operand. Returns GPU_NO_MEMORY beyond the
- * budget, or if the driver has no more. *grew: whether the driver was asked for a new block. */
-enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr *block, bool *grew);
+/* What is asked for: at least so many bytes, for a user, aligned for any operand. lent: other
+ * devices may use it, those that lent_memory_open_to() has been called for; such a block goes to
+ * nobody who does not ask for one. */
+struct pool_wish {
+    int64_t bytes;
+    struct gpu_user user;
+    bool lent;
+};
+struct pool_taken {
+    CUdeviceptr block;
+    int64_t bytes; /* of the block, at least those that were wished for */
+    bool grew;     /* the driver was asked for a new block */
+    bool unclean;  /* there may be bytes of another user's in it: see pool_cleared() */
+};
 
-/* The same of memory that other devices may use, those that lent_memory_open_to() has been called
- * for. Returns GPU_UNSUPPORTED if the device has none. Such a block goes to nobody who does not ask
- * for one. */
+/* Takes a block. Returns GPU_NO_MEMORY beyond the budget, or what the user may have, or if the
+ * driver has no more; GPU_UNSUPPORTED if the device has no memory to lend. As long as one user
+ * alone asks, no block is unclean. */
+enum gpu_status pool_take(struct cuda_device *device, const struct pool_wish *wish,
+                          struct pool_taken *taken);
+
+/* The caller has cleared all of a block that was unclean, and waited for that: it is the user's.
+ * One that is put back before stays unclean for everybody. */
+void pool_cleared(struct cuda_device *device, CUdeviceptr block, uint64_t user);
+
+/* The same for the process itself, which alone writes there and reads what it has written. */
+enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr *block, bool *grew);
 enum gpu_status pool_get_lent(struct cuda_device *device, int64_t bytes, CUdeviceptr *block,
                               bool *grew);
 
-/* Finds a block that is cached under a key, and takes it; others may have it at the same time, and
- * none may write to it. Returns false if there is none. */
-bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdeviceptr *block);
+/* Finds a user's block that is cached under a key, and takes it; others may have it at the same
+ * time, and none may write to it. Returns false if there is none. */
+bool pool_find(struct cuda_device *device, const struct gpu_key *key, uint64_t user,
+               CUdeviceptr *block);
 
-/* Returns whether a block is cached under a key. Needs no context. */
-bool pool_has(struct cuda_device *device, const struct gpu_key *key);
+/* Returns whether a block of a user's is cached under a key. Needs no context. */
+bool pool_has(struct cuda_device *device, const struct gpu_key *key, uint64_t user);
 
 /* Caches a block that the caller has, under a key, which tells its contents: when it is put back it
- * stays idle for longer than others, though not where memory is short, and pool_get() does not give
- * it to anybody. Does nothing if there is one with this key, nor with lent memory. */
+ * stays idle for longer than others, though not where memory is short, and pool_take() does not
+ * give it to anybody. Does nothing if its user has one with this key, nor with lent memory. */
 void pool_cache(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key);
 
-/* Invalidates what is cached under a key: its block is an ordinary one from here on. */
-void pool_invalidate(struct cuda_device *device, const struct gpu_key *key);
+/* Invalidates what a user has cached under a key: its block is an ordinary one from here on. */
+void pool_invalidate(struct cuda_device *device, const struct gpu_key *key, uint64_t user);
 
 /* Puts a block back. No work that uses it may be pending on any stream. */
 void pool_put(struct cuda_device *device, CUdeviceptr block);
 
-/* Returns the bytes that could be taken: idle blocks, and the driver's free memory within the
- * budget. */
-int64_t pool_available(struct cuda_device *device);
+/* Returns the bytes that a user could take: idle blocks, and the driver's free memory within the
+ * budget, or what is left of what the user may have. */
+int64_t pool_available(struct cuda_device *device, const struct gpu_user *user);
 
-/* Returns the bytes of all blocks, and of those that are cached. Needs no context. */
-void pool_count(struct cuda_device *device, int64_t *held, int64_t *cached);
+/* Counts the bytes of a user's blocks, NULL: of all, and of those that are cached. Needs no
+ * context. */
+void pool_count(struct cuda_device *device, const uint64_t *user, int64_t *held, int64_t *cached);
 
 /* Call it after a call has put its blocks back. Frees idle blocks, the largest first, while they
  * are more than a quarter of the driver's free memory, which an allocation of the program's could

@@ -98,18 +98,21 @@ static enum gpu_status give_workspace(struct call_precision *precision, struct g
 {
     struct stream_ctx *ctx = work->ctx;
     const int64_t bytes = fitting_bytes(work), own = 256; /* the count's */
-    bool grew;
+    const struct pool_wish wish = {.bytes = bytes + own, .user = work->host->user};
+    struct pool_taken taken;
     enum gpu_status status = GPU_NO_MEMORY;
     if (bytes > 0)
-        status = pool_get(ctx->device, bytes + own, &precision->workspace, &grew);
+        status = pool_take(ctx->device, &wish, &taken);
     if (status == GPU_NO_MEMORY) {
         work->largest = INT64_MAX;
         work->host->precision = GPU_NATIVE;
         return GPU_OK;
     }
     GPU_TRY(status);
+    precision->workspace = taken.block;
+    GPU_TRY(stream_ctx_clear(ctx, &taken, wish.user.id));
     precision->bits = precision->workspace + (CUdeviceptr)bytes;
-    if (grew)
+    if (taken.grew)
         gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes + own);
     /* -1: not emulated. cuBLAS writes another number if it emulates. */
     GPU_TRY(GPU_CHECK(cuMemsetD8Async, precision->bits, 0xff, sizeof(int), stream_ctx_stream(ctx)));

@@ -7,30 +7,29 @@
 
 #include <string.h>
 
-typedef enum gpu_status pool_getter(struct cuda_device *device, int64_t bytes, CUdeviceptr *block,
-                                    bool *grew);
-
-static enum gpu_status take_by(struct gpu_work *work, pool_getter *get, int64_t bytes,
+static enum gpu_status take_by(struct gpu_work *work, const struct pool_wish *wish,
                                gpu_address *memory)
 {
-    bool grew;
+    struct pool_taken taken;
     if (work->blocks == WORK_BLOCKS)
         return GPU_UNSUPPORTED;
-    GPU_TRY(get(work->ctx->device, bytes, memory, &grew));
-    work->block[work->blocks++] = *memory;
-    if (grew)
-        gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes);
-    return GPU_OK;
+    GPU_TRY(pool_take(work->ctx->device, wish, &taken));
+    work->block[work->blocks++] = *memory = taken.block;
+    if (taken.grew)
+        gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, wish->bytes);
+    return stream_ctx_clear(work->ctx, &taken, wish->user.id);
 }
 
 static enum gpu_status take_memory(struct gpu_work *work, int64_t bytes, gpu_address *memory)
 {
-    return take_by(work, pool_get, bytes, memory);
+    const struct pool_wish wish = {.bytes = bytes, .user = work->host->user};
+    return take_by(work, &wish, memory);
 }
 
 static enum gpu_status take_lent(struct gpu_work *work, int64_t bytes, gpu_address *memory)
 {
-    return take_by(work, pool_get_lent, bytes, memory);
+    const struct pool_wish wish = {.bytes = bytes, .user = work->host->user, .lent = true};
+    return take_by(work, &wish, memory);
 }
 
 static enum gpu_status zero(struct gpu_work *work, gpu_address memory, int64_t bytes)
@@ -40,7 +39,8 @@ static enum gpu_status zero(struct gpu_work *work, gpu_address memory, int64_t b
 
 static bool find_memory(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
 {
-    if (work->blocks == WORK_BLOCKS || !pool_find(work->ctx->device, key, memory))
+    if (work->blocks == WORK_BLOCKS ||
+        !pool_find(work->ctx->device, key, work->host->user.id, memory))
         return false;
     work->block[work->blocks++] = *memory;
     return true;
@@ -56,12 +56,12 @@ static enum gpu_status cache_memory(struct gpu_work *work, gpu_address memory,
 
 static void invalidate_memory(struct gpu_work *work, const struct gpu_key *key)
 {
-    pool_invalidate(work->ctx->device, key);
+    pool_invalidate(work->ctx->device, key, work->host->user.id);
 }
 
 static int64_t available(const struct gpu_work *work)
 {
-    return pool_available(work->ctx->device);
+    return pool_available(work->ctx->device, &work->host->user);
 }
 
 static void trim_memory(const struct gpu_work *work)
@@ -150,7 +150,9 @@ static enum gpu_status run_on_ctx(struct cuda_device *device, struct gpu_work *w
     work->ctx->packer = work->host->packer;
     if (work->host->steps)
         timing_start(work->ctx);
-    enum gpu_status status = precision_begin(&precision, work);
+    enum gpu_status status = stream_ctx_serve(work->ctx, work->host->user.id);
+    if (status == GPU_OK)
+        status = precision_begin(&precision, work);
     if (status == GPU_OK && !only_host_writes(work->call))
         status = stream_ctx_join_default_stream(work->ctx);
     if (status == GPU_OK && work->host->migrates)

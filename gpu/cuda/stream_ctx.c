@@ -272,6 +272,31 @@ enum gpu_status stream_ctx_wait(struct stream_ctx *ctx)
     return GPU_OK;
 }
 
+/* Waits, as streams that take no notice of this one may write there next. */
+static enum gpu_status clear(struct stream_ctx *ctx, CUdeviceptr memory, int64_t bytes)
+{
+    GPU_TRY(GPU_CHECK(cuMemsetD8Async, memory, 0, (size_t)bytes, stream_ctx_stream(ctx)));
+    return stream_ctx_wait(ctx);
+}
+
+enum gpu_status stream_ctx_clear(struct stream_ctx *ctx, const struct pool_taken *taken,
+                                 uint64_t user)
+{
+    if (!taken->unclean)
+        return GPU_OK;
+    GPU_TRY(clear(ctx, taken->block, taken->bytes));
+    pool_cleared(ctx->device, taken->block, user);
+    return GPU_OK;
+}
+
+enum gpu_status stream_ctx_serve(struct stream_ctx *ctx, uint64_t user)
+{
+    if (ctx->user != user && ctx->workspace)
+        GPU_TRY(clear(ctx, ctx->workspace, ctx->workspace_bytes));
+    ctx->user = user;
+    return GPU_OK;
+}
+
 static void change_streams(struct stream_ctx *ctx)
 {
     const CUstream other = ctx->beside;

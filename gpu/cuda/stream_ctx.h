@@ -17,6 +17,7 @@
 #include "timing.h"
 
 struct cuda_device;
+struct pool_taken;
 
 /* A thread alone packs into the narrow ring. The wide ring serves the copy pool
  * (base/thread/copy_pool.h), as many buffers of it as there are threads for, and panels that must
@@ -66,6 +67,7 @@ struct stream_ctx {
     bool astray;    /* the handle of cuBLAS may have another stream than the stream context */
     CUdeviceptr workspace; /* of cuBLAS on the stream beside; 0 until needed */
     int64_t workspace_bytes;
+    uint64_t user;          /* whose calls it has run last (gpu_user.id) */
     int64_t copies, copied; /* put on its streams; of these, done */
     bool made;              /* handles have been made since a call acquired the stream context */
     int unmarked; /* copies without an event of their own since the last wait for the stream */
@@ -158,6 +160,13 @@ enum gpu_status stream_ctx_join_default_stream(struct stream_ctx *ctx);
  * large whatever the call, so these bits depend on nothing else. Returns GPU_NO_MEMORY, or
  * GPU_UNSUPPORTED, if there is none. */
 enum gpu_status stream_ctx_prepare_beside(struct stream_ctx *ctx);
+
+/* Clears memory of the pool's for a user, if it is unclean, and waits for that. */
+enum gpu_status stream_ctx_clear(struct stream_ctx *ctx, const struct pool_taken *taken,
+                                 uint64_t user);
+
+/* Begins a call of a user: clears what a call of another one has left in the workspace. */
+enum gpu_status stream_ctx_serve(struct stream_ctx *ctx, uint64_t user);
 
 /* Put what follows on the stream beside, which is ready; and back. If that fails, the stream
  * context ends when it is released. */

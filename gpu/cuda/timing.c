@@ -162,7 +162,7 @@ void timing_report(struct stream_ctx *ctx, struct gpu_host *host)
         last[step->kind] = step->end_ms;
     }
     t->on = false;
-    pool_count(ctx->device, &steps.device_bytes, &steps.cached_bytes);
+    pool_count(ctx->device, NULL, &steps.device_bytes, &steps.cached_bytes);
     host->steps(host->context, &steps);
 }
 

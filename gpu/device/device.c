@@ -62,6 +62,14 @@ int64_t gpu_chunk(const struct gpu_device *device)
     return bytes > 0 ? bytes : GPU_CHUNK_USUAL;
 }
 
+void gpu_count_memory(struct gpu_device *device, const uint64_t *user, int64_t *held,
+                      int64_t *cached)
+{
+    *held = *cached = 0;
+    if (device->functions->count_memory)
+        device->functions->count_memory(device, user, held, cached);
+}
+
 void gpu_trim(struct gpu_device *device)
 {
     device->functions->trim(device);

@@ -20,9 +20,9 @@ struct solver_library;
  * needs nothing else of operations, executors and the cache, which reach devices by this alone.
  *
  * Each function does what gpu.h says of its namesake. has_cached(): whether a block of memory is
- * cached under a key. peer_gbps may be NULL: such devices do not read each other's memory. All
- * functions are thread-safe; those of the five structures below are for the thread whose call has
- * the stream context.
+ * cached under a key for a user. peer_gbps may be NULL: such devices do not read each other's
+ * memory. All functions are thread-safe; those of the five structures below are for the thread
+ * whose call has the stream context.
  */
 struct gpu_device_functions {
     enum gpu_status (*run)(struct gpu_device *device, const struct accel_call *call,
@@ -34,7 +34,9 @@ struct gpu_device_functions {
     bool (*measure_paces)(struct gpu_device *device, const struct accel_call *product,
                           double limit_ms, struct block_paces *paces);
     double (*peer_gbps)(struct gpu_device *reader, struct gpu_device *owner); /* of one kind */
-    bool (*has_cached)(struct gpu_device *device, const struct gpu_key *key);
+    bool (*has_cached)(struct gpu_device *device, const struct gpu_key *key, uint64_t user);
+    void (*count_memory)(struct gpu_device *device, const uint64_t *user, int64_t *held,
+                         int64_t *cached); /* NULL: it has none */
     void (*trim)(struct gpu_device *device);
     void (*unpin)(struct gpu_device *device, struct packer *packer);
     void (*stop)(struct gpu_device *device); /* frees the structure, too */

@@ -112,6 +112,13 @@ struct gpu_steps {
     int64_t device_bytes, cached_bytes; /* device memory that libaccel has; cached inputs in it */
 };
 
+/* Whose a call is, in a process that runs those of several users. All zero: the process's own, who
+ * may have all of the memory. */
+struct gpu_user {
+    uint64_t id;
+    int64_t memory_most; /* bytes of device memory that the user may have at a time; 0: all */
+};
+
 struct packer;
 struct peer_tiles;
 struct scheduled;
@@ -127,6 +134,8 @@ struct gpu_host {
     /* Gets the steps of the call at its end; NULL: they are not timed. */
     void (*steps)(void *context, const struct gpu_steps *steps);
     void *context;
+    /* Nothing that a call of another user has left on the device is found, or can be read */
+    struct gpu_user user;
     bool caches;  /* inputs may be cached on the device for later calls, and be found there */
     bool digests; /* those that no watch knows are looked for by a digest */
     bool weighs;  /* only where that pays by the rates of this call */
@@ -371,6 +380,11 @@ enum gpu_svd gpu_svd_chosen(const struct gpu_device *device, enum accel_dtype dt
  * gpu_solves_by_own() returns whether it is asked for if there are so many. */
 void gpu_solve_by_own(struct gpu_device *device, enum accel_dtype dtype, int64_t least_nrhs);
 bool gpu_solves_by_own(const struct gpu_device *device, enum accel_dtype dtype, int64_t nrhs);
+
+/* Counts the bytes of device memory that calls have, or have left idle: of a user's (gpu_user.id);
+ * NULL: of all. *cached: those of them that are in the device cache. */
+void gpu_count_memory(struct gpu_device *device, const uint64_t *user, int64_t *held,
+                      int64_t *cached);
 
 /* Frees idle blocks of the memory pool, idle streams and handles. */
 void gpu_trim(struct gpu_device *device);

@@ -73,7 +73,6 @@ static bool map_memory(struct lane *lane, int memory, int64_t area_bytes)
 static int connect_to(const char *path, char *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int pid;
     const int there = file_move_high(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (there < 0)
         return refuse(why, "no socket can be made", errno), -1;
@@ -84,7 +83,7 @@ static int connect_to(const char *path, char *why)
         strcpy(address.sun_path, path);
         if (connect(there, (const struct sockaddr *)&address, sizeof address) != 0)
             refuse(why, "no server answers", errno);
-        else if (!wire_trusts(there, &pid))
+        else if (!wire_trusts(there))
             refuse(why, "the server is another user's", 0);
         else
             return there;

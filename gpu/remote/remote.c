@@ -270,9 +270,9 @@ static bool no_paces(struct gpu_device *device, const struct accel_call *product
     return false;
 }
 
-static bool has_none_cached(struct gpu_device *device, const struct gpu_key *key)
+static bool has_none_cached(struct gpu_device *device, const struct gpu_key *key, uint64_t user)
 {
-    (void)device, (void)key;
+    (void)device, (void)key, (void)user;
     return false;
 }
 

@@ -1,12 +1,15 @@
 #define _GNU_SOURCE
 #include "wire.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/file/file.h"
 #include "base/host/version.h"
 #include "base/text/text.h"
 
@@ -39,13 +42,40 @@ void wire_limit(int socket)
     setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
 }
 
-bool wire_trusts(int socket, int *pid)
+/* By this number, in a user namespace, the kernel means all users that have none there
+ * (user_namespaces(7)). */
+#define UNMAPPED 65534
+
+/* Whether each user has a number of its own here. */
+static bool maps_all_users(void)
+{
+    char text[64], *at = text; /* first number here, first outside, how many */
+    const int file = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = file < 0 ? -1 : file_read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    text[bytes > 0 ? bytes : 0] = '\0';
+    const bool identical = strtoull(at, &at, 10) == 0 && strtoull(at, &at, 10) == 0;
+    return identical && strtoull(at, &at, 10) == UINT32_MAX;
+}
+
+bool wire_peer(int socket, uint32_t *uid, int *pid)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    const bool known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-    *pid = known ? peer.pid : 0;
-    return known && (peer.uid == 0 || peer.uid == geteuid());
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+        (peer.uid == UNMAPPED && !maps_all_users()))
+        return false;
+    *uid = peer.uid;
+    *pid = peer.pid;
+    return true;
+}
+
+bool wire_trusts(int socket)
+{
+    uint32_t uid;
+    int pid;
+    return wire_peer(socket, &uid, &pid) && (uid == 0 || uid == geteuid());
 }
 
 bool wire_is_closed(int socket)

@@ -121,9 +121,11 @@ struct wire_state {
     int32_t pid, clients; /* how many rows there are */
     double up_ms;
     char gpu[64];
+    /* Root, and who has the server's account, are told of all clients; others of their own. */
     struct wire_served all; /* of those, too, that have left */
     struct wire_client {
         int32_t pid, computes; /* whether a call is under way */
+        uint32_t uid;
         double up_ms;
         struct wire_served served;
     } client[WIRE_CLIENTS_MOST];
@@ -138,9 +140,13 @@ bool wire_is_other(const struct wire_hello *hello);
 /* Bounds each wait for a connection, and for a message on it. */
 void wire_limit(int socket);
 
-/* Whether the other end is of this user, or of root: a server of others gets no program's data, a
- * client of others no GPU. *pid: its process. */
-bool wire_trusts(int socket, int *pid);
+/* Says whose the other end of a connection is (SO_PEERCRED): of a client's, who listens there.
+ * Returns false if the kernel does not say, or not exactly. */
+bool wire_peer(int socket, uint32_t *uid, int *pid);
+
+/* Whether who listens there is of this user, or of root: a server of others gets no program's data.
+ * Of a socket that root has made, and listens at, this is root, whatever account the server has. */
+bool wire_trusts(int socket);
 
 /* Whether the other end has closed the connection. After the first messages, nobody sends any. */
 bool wire_is_closed(int socket);

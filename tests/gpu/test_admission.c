@@ -419,6 +419,26 @@ static void a_fork_has_seen_nothing(void **state)
     assert_int_equal(see(&x, false), ADMIT_NONE);
 }
 
+static void memory_that_goes_is_forgotten(void **state)
+{
+    const struct accel_span x = matrix_at(1 << 20), before = matrix_at((1 << 20) - 4096),
+                            behind = matrix_at((1 << 20) + 4096);
+    const struct accel_span *const all[] = {&before, &x, &behind};
+    const struct admission_watch watch = {.watch = 5, .validated = true, .key = {{1, 2}}};
+    struct gpu_key key;
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        see(all[i % 3], false);
+    admission_watched(&x, &watch);
+    admission_forget((const void *)(uintptr_t)(1 << 20), 4096);
+    assert_true(has_ended(5));
+    assert_false(admission_any_validated());
+    assert_false(admission_expect(&x, &key));
+    assert_int_equal(see(&x, false), ADMIT_NONE);
+    assert_int_equal(see(&x, false), ADMIT_INSERT);
+    assert_true(admission_expect(&before, &key) && admission_expect(&behind, &key));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +460,7 @@ int main(void)
         cmocka_unit_test_setup(a_watch_ends_when_a_call_writes, forget),
         cmocka_unit_test_setup(a_validated_watch_ends_a_back_off, forget),
         cmocka_unit_test_setup(parts_of_what_is_watched_are_found, forget),
+        cmocka_unit_test_setup(memory_that_goes_is_forgotten, forget),
         cmocka_unit_test_setup(a_fork_has_seen_nothing, forget)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,7 +276,7 @@ static void a_block_that_cannot_be_waited_for_is_not_kept(void **state)
     CUDA(cuStreamSynchronize) = no_wait;
     assert_int_equal(gpu_memory(&work)->cache(&work, memory, &key), GPU_ERROR);
     CUDA(cuStreamSynchronize) = real.cuStreamSynchronize_p;
-    assert_false(pool_has(device, &key));
+    assert_false(pool_has(device, &key, 0));
 }
 
 static void a_function_without_steps_is_unsupported(void **state)

@@ -119,7 +119,7 @@ static void others_do_not_wait_for_a_free(void **state)
     pool_put(device, block);
     pool_settle(device);
     assert_true(pool_has_idle(device));
-    assert_true(pool_available(device) >= SMALL);
+    assert_true(pool_available(device, &(struct gpu_user){.id = 0}) >= SMALL);
     bool waited = atomic_load(&gate.passed);
     sem_post(&gate.open);
     sem_post(&gate.open); /* the small one may go, too */
@@ -167,15 +167,15 @@ static void what_is_leaving_can_be_had(void **state)
 {
     (void)state;
     pool_put(device, get(LARGE));
-    const int64_t before = pool_available(device);
+    const int64_t before = pool_available(device, &(struct gpu_user){.id = 0});
     CUDA(cuMemFree) = free_slowly;
     pthread_t thread = begin_thread(trim, NULL);
     sem_wait(&gate.reached);
-    const int64_t meanwhile = pool_available(device);
+    const int64_t meanwhile = pool_available(device, &(struct gpu_user){.id = 0});
     sem_post(&gate.open);
     pthread_join(thread, NULL);
     assert_int_equal(meanwhile, before);
-    assert_int_equal(pool_available(device), before);
+    assert_int_equal(pool_available(device, &(struct gpu_user){.id = 0}), before);
 }
 
 static void a_failing_free_is_the_end_of_the_block(void **state)
@@ -199,7 +199,7 @@ static CUdeviceptr find(uint64_t key)
 {
     const struct gpu_key wanted = {{key, 1}};
     CUdeviceptr block = 0;
-    return pool_find(device, &wanted, &block) ? block : 0;
+    return pool_find(device, &wanted, 0, &block) ? block : 0;
 }
 
 static CUdeviceptr keep(uint64_t key, int64_t bytes)
@@ -311,7 +311,7 @@ static void what_is_lent_is_for_lending(void **state)
     (void)state;
     const CUdeviceptr lent = get_lent(SMALL);
     pool_cache(device, lent, &key);
-    assert_true(lent && !pool_find(device, &key, &found));
+    assert_true(lent && !pool_find(device, &key, 0, &found));
     pool_put(device, lent);
     const CUdeviceptr other = get(SMALL);
     assert_true(other && other != lent);

@@ -179,9 +179,9 @@ static bool measure_paces(struct gpu_device *device, const struct accel_call *pr
     return false;
 }
 
-static bool has_cached(struct gpu_device *device, const struct gpu_key *key)
+static bool has_cached(struct gpu_device *device, const struct gpu_key *key, uint64_t user)
 {
-    (void)device, (void)key;
+    (void)device, (void)key, (void)user;
     return false;
 }
 

@@ -60,10 +60,9 @@ static bool store(struct gpu_device *gpu, const struct accel_span *x, const void
     return !played->fails;
 }
 
-static bool has_cached(struct gpu_device *gpu, const struct gpu_key *key)
+static bool has_cached(struct gpu_device *gpu, const struct gpu_key *key, uint64_t user)
 {
-    (void)gpu;
-    (void)key;
+    (void)gpu, (void)key, (void)user;
     return false;
 }
 

@@ -36,6 +36,9 @@ else:
     made.bind(("127.0.0.1", 0) if kind == "inet" else path)
     if kind != "silent":
         made.listen()
+    if "GROUP=" in variables:
+        os.chown(path, 0, int(variables.split("=")[1]))
+        os.chmod(path, 0o660)
     given = made.fileno()
 if given == 3:
     os.set_inheritable(3, True)
@@ -45,8 +48,12 @@ if kind == "nothing":
     os.close(3)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="x")
 os.environ.update(word.split("=") for word in variables.split())
+if "GROUP=" in variables:
+    os.setgroups([])
+    os.setgid(OTHER_USER)
+    os.setuid(OTHER_USER)
 os.execv(command[0], command)
-"""
+""".replace("OTHER_USER", str(OTHER_USER := 64003))
 
 
 def wait_until(true, seconds=60):
@@ -90,9 +97,10 @@ class Place:
     def run(self, *words, env=GPU):
         return start(TOOL, "run", *words, env={**self.env, **env}, timeout=60)
 
-    def product(self, env={}):
+    def product(self, env={}, **options):
         """A program with a product, where no CUDA is."""
-        return start("steps", "dgemm:100:1", env={**SHIM, **self.env, "ACCEL_LOG": "1", "ACCEL_POLICY": "gpu", **env})
+        return start("steps", "dgemm:100:1", env={**SHIM, **self.env, "ACCEL_LOG": "1", "ACCEL_POLICY": "gpu", **env},
+                     **options)
 
     def ends(self, pid):
         """By its signal."""
@@ -240,6 +248,22 @@ def test_it_serves_there_and_leaves_the_socket_alone(place):
     assert is_served(place.product())
     assert server.wait(60) == 0
     assert os.listdir(place.socket.parent) == ["serve"], "the socket is systemd's, and no lock is needed"
+
+
+GROUP, MEMBER = 64001, 64002
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has programs of others")
+@pytest.mark.parametrize("groups, served", [([GROUP], True), ([], False)], ids=["a member", "another one"])
+def test_who_can_connect_may_use_it(place, groups, served):
+    """A socket of root's and of a group, a server of a third account, and a program of a fourth."""
+    server = handed(place, "seqpacket", "GROUP=%d" % GROUP)
+    assert os.stat(f"/proc/{server.pid}").st_uid == OTHER_USER
+    place.folder.chmod(0o755)
+    place.socket.parent.chmod(0o755)
+    done = place.product(user=MEMBER, group=MEMBER, extra_groups=groups)
+    assert is_served(done) == served, done.stderr
+    assert done.stdout == "dgemm 100: 1 calls, 0 wrong\n"
 
 
 @pytest.mark.parametrize("kind, variables, words, line", [

@@ -94,12 +94,13 @@ void detach_done(int parent)
     close(parent);
 }
 
-enum listener_claim detach_claim(struct listener *listener, const char *wanted)
+enum listener_claim detach_claim(struct listener *listener, const char *wanted,
+                                 const struct listener_access *access)
 {
     const double begin_ms = accel_now_ms();
     char why[GPU_FAILURE_BYTES];
     for (;;) {
-        const enum listener_claim claim = listener_claim(listener, wanted);
+        const enum listener_claim claim = listener_claim(listener, wanted, access);
         if (claim != LISTENER_TAKEN)
             return claim;
         if (lane_answers(listener->path, why))

@@ -14,7 +14,8 @@ int detach_begin(void);
 
 /* listener_claim(), but waits for a server that is about to start or to end. LISTENER_TAKEN: one
  * answers there. */
-enum listener_claim detach_claim(struct listener *listener, const char *wanted);
+enum listener_claim detach_claim(struct listener *listener, const char *wanted,
+                                 const struct listener_access *access);
 
 /* Lets go of stdout, stderr and the folder, and has the parent end with 0. */
 void detach_done(int parent);

@@ -89,8 +89,19 @@ static enum listener_claim take_given(struct listener *listener, const char *wan
 
 /* ---- One of its own ---- */
 
-/* Makes the folder of the path; only its user can use what is in it. */
-static bool make_folder(const char *path)
+/* Returns what is wrong with a folder whose sockets other users are to use; NULL: nothing. */
+static const char *fault_of_folder(const char *folder)
+{
+    struct stat file;
+    return stat(folder, &file) != 0                            ? strerror(errno)
+           : file.st_uid != 0 && file.st_uid != geteuid()      ? "its folder is another user's"
+           : (file.st_mode & 022) && !(file.st_mode & S_ISVTX) ? "others can write to its folder"
+           : !(file.st_mode & S_IXOTH) ? "others cannot reach it: its folder needs mode 755"
+                                       : NULL;
+}
+
+/* Makes the folder of the path; unless others may connect, only its user can use what is in it. */
+static bool make_folder(const char *path, const struct listener_access *access)
 {
     char folder[REMOTE_PATH_BYTES];
     strcpy(folder, path);
@@ -98,7 +109,14 @@ static bool make_folder(const char *path)
     if (!slash || slash == folder)
         return true;
     *slash = '\0';
-    return mkdir(folder, 0700) == 0 || errno == EEXIST;
+    const mode_t before = umask(access->others ? 022 : 077);
+    const bool there = mkdir(folder, 0777) == 0 || errno == EEXIST;
+    umask(before);
+    if (!there)
+        return complain(false, "accel serve: %s: its folder cannot be made: %s\n", path,
+                        strerror(errno));
+    const char *fault = access->others ? fault_of_folder(folder) : NULL;
+    return !fault || complain(false, "accel serve: %s: %s\n", path, fault);
 }
 
 /* Writes a path that is right also when the process changes its folder. */
@@ -124,9 +142,7 @@ static bool choose_path(struct listener *listener, const char *wanted)
                         "characters at most\n",
                         wanted, REMOTE_PATH_BYTES - 1);
     }
-    return make_folder(listener->path) ||
-           complain(false, "accel serve: %s: its folder cannot be made: %s\n", listener->path,
-                    strerror(errno));
+    return make_folder(listener->path, &listener->access);
 }
 
 /* Whether somebody listens there who has no lock, as systemd does. */
@@ -163,9 +179,10 @@ static enum listener_claim hold_path(struct listener *listener)
     return taken ? LISTENER_TAKEN : LISTENER_FAILED;
 }
 
-enum listener_claim listener_claim(struct listener *listener, const char *wanted)
+enum listener_claim listener_claim(struct listener *listener, const char *wanted,
+                                   const struct listener_access *access)
 {
-    *listener = (struct listener){.socket = -1, .held = -1};
+    *listener = (struct listener){.socket = -1, .held = -1, .access = *access};
     if (is_handed_over())
         return take_given(listener, wanted);
     return choose_path(listener, wanted) ? hold_path(listener) : LISTENER_FAILED;
@@ -183,6 +200,21 @@ static bool clear_path(const char *path)
     return true;
 }
 
+/* A socket without a file has no mode: whoever is on the machine could connect. */
+bool listener_is_for_others(const struct listener *listener)
+{
+    return listener->given ? listener->path[0] == '/' : listener->access.others;
+}
+
+/* Lets others connect, as far as the user says so; nobody can before it listens. */
+static bool open_to_others(const struct listener *listener)
+{
+    const struct listener_access *access = &listener->access;
+    return !access->others || (chown(listener->path, (uid_t)-1,
+                                     access->gid < 0 ? (gid_t)-1 : (gid_t)access->gid) == 0 &&
+                               chmod(listener->path, (mode_t)access->mode) == 0);
+}
+
 bool listener_open(struct listener *listener)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -197,7 +229,7 @@ bool listener_open(struct listener *listener)
         listener->socket >= 0 &&
         bind(listener->socket, (const struct sockaddr *)&address, sizeof address) == 0;
     umask(before);
-    return (bound && listen(listener->socket, SOMAXCONN) == 0) ||
+    return (bound && open_to_others(listener) && listen(listener->socket, SOMAXCONN) == 0) ||
            complain(false, "accel serve: %s: %s\n", listener->path, strerror(errno));
 }
 

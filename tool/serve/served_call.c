@@ -92,16 +92,16 @@ bool served_call_asks(const struct wire_request *request)
 }
 
 /* One that the client packs and unpacks under way. `as`: the operand that is the same matrix. */
-static bool ask_operand(struct accel_call *call, int i, uint32_t as)
+static bool ask_operand(struct accel_call *call, int i, uint32_t as, uint64_t user)
 {
     struct accel_span *const x = &call->span[i];
     const struct accel_span *y = as <= (uint32_t)i ? &call->span[as] : x;
     int64_t elements;
-    if (!wire_may_ask(call) || !served_copies_address(0) || as > (uint32_t)i || x->inc ||
+    if (!wire_may_ask(call) || !served_copies_address(0, user) || as > (uint32_t)i || x->inc ||
         !x->name || x->rows < 1 || x->cols < 1 || y->rows != x->rows || y->cols != x->cols ||
         !accel_mul(x->rows, x->cols, &elements) || elements > SERVED_COPIES_MOST / gpu_size_of(x))
         return false;
-    x->ptr = served_copies_address((int)as);
+    x->ptr = served_copies_address((int)as, user);
     return true;
 }
 
@@ -128,8 +128,8 @@ static bool is_for_clients(const struct accel_routine *routine)
     return !op->foreign && op->gpu && (op->gpu->run || op->gpu->steps);
 }
 
-bool served_call_read(struct accel_call *call, const struct wire_request *request, char *area,
-                      int64_t area_bytes)
+bool served_call_read(struct accel_call *call, const struct wire_request *request, uint64_t user,
+                      char *area, int64_t area_bytes)
 {
     const struct blas_arguments *arguments = &request->arguments;
     if (request->routine >= accel_routine_count ||
@@ -150,7 +150,7 @@ bool served_call_read(struct accel_call *call, const struct wire_request *reques
     describe_operands(call);
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct wire_operand *from = &request->operand[i];
-        if (from->asked ? !ask_operand(call, i, from->asked - 1)
+        if (from->asked ? !ask_operand(call, i, from->asked - 1, user)
                         : !place_operand(call, i, from, area, area_bytes))
             return false;
     }
@@ -214,12 +214,13 @@ static enum gpu_status run_in_turn(struct gpu_device *device, const struct accel
 }
 
 void served_call_run(struct wire_reply *reply, struct gpu_device *device,
-                     const struct accel_call *call, const struct wire_request *request,
-                     struct served_copies *copies)
+                     const struct gpu_user *user, const struct accel_call *call,
+                     const struct wire_request *request, struct served_copies *copies)
 {
     const bool asks = served_call_asks(request);
     struct gpu_host host = {.original = no_original,
                             .packer = asks ? &copies->packer : NULL,
+                            .user = *user,
                             .caches = request->cache & WIRE_DIGESTS,
                             .digests = request->cache & WIRE_DIGESTS,
                             .weighs = request->cache & WIRE_WEIGHS,
@@ -228,7 +229,7 @@ void served_call_run(struct wire_reply *reply, struct gpu_device *device,
                                              : GPU_NATIVE};
     memset(reply, 0, sizeof *reply);
     if (asks)
-        served_copies_begin(copies, call);
+        served_copies_begin(copies, call, user->id);
     served_copies_note(copies, area_bytes_of(call, request));
     /* A client looks at its matrices by itself. */
     const bool hopeless = !asks && call->op->gpu->is_hopeless && call->op->gpu->is_hopeless(call);

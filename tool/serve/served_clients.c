@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "base/thread/clock.h"
+#include "gpu/cache/admission.h"
 #include "served_call.h"
+#include "served_users.h"
 
 /* More are refused: each has a thread. */
 enum { CLIENTS_MOST = WIRE_CLIENTS_MOST };
@@ -24,7 +26,8 @@ struct served_client {
     struct served_client *next;
     int socket;
     struct gpu_device *device;
-    struct wire_lane *lane; /* NULL: none yet */
+    struct served_user *user; /* NULL: not known yet */
+    struct wire_lane *lane;   /* NULL: none yet */
     struct served_copies copies;
     int64_t area_bytes;
     int pid;
@@ -101,6 +104,15 @@ static bool make_lane(struct served_client *client, struct wire_welcome *welcome
     return welcomed;
 }
 
+static void add_served(struct wire_served *sum, const struct wire_served *more)
+{
+    sum->calls += more->calls;
+    sum->refused += more->refused;
+    sum->up_bytes += more->up_bytes;
+    sum->down_bytes += more->down_bytes;
+    sum->busy_ms += more->busy_ms;
+}
+
 /* Tells who asks, if that is of this build, what has been done so far. */
 static void answer(const struct served_client *asks, struct wire_hello *hello)
 {
@@ -116,11 +128,16 @@ static void answer(const struct served_client *asks, struct wire_hello *hello)
     strcpy(state->gpu, gpu_info(asks->device)->name);
     pthread_mutex_lock(&lock);
     state->up_ms = now_ms - began_ms;
-    state->all = all;
-    for (const struct served_client *c = clients; c; c = c->next)
-        if (c->lane && state->clients < WIRE_CLIENTS_MOST)
-            state->client[state->clients++] = (struct wire_client){
-                c->pid, atomic_load(&c->computes), now_ms - c->came_ms, c->served};
+    const bool sees_all = served_user_sees_all(asks->user);
+    state->all = sees_all ? all : asks->user->left;
+    for (const struct served_client *c = clients; c; c = c->next) {
+        if (!c->lane || state->clients == WIRE_CLIENTS_MOST || (!sees_all && c->user != asks->user))
+            continue;
+        state->client[state->clients++] = (struct wire_client){
+            c->pid, atomic_load(&c->computes), c->user->uid, now_ms - c->came_ms, c->served};
+        if (!sees_all)
+            add_served(&state->all, &c->served);
+    }
     pthread_mutex_unlock(&lock);
     send(asks->socket, state, sizeof *state, MSG_NOSIGNAL);
     free(state);
@@ -132,8 +149,8 @@ static bool greet(struct served_client *client)
     struct wire_welcome welcome = {.area_bytes = 0};
     wire_limit(client->socket);
     wire_hello(&welcome.server);
-    if (!wire_trusts(client->socket, &client->pid) ||
-        recv(client->socket, &hello, sizeof hello, 0) != (ssize_t)sizeof hello)
+    client->user = served_user_join(client->socket, &client->pid);
+    if (!client->user || recv(client->socket, &hello, sizeof hello, 0) != (ssize_t)sizeof hello)
         return false;
     if (hello.magic == WIRE_ASKS) {
         answer(client, &hello);
@@ -169,8 +186,10 @@ static void serve_call(struct served_client *client)
     atomic_store(&client->computes, true);
     memcpy(&request, &lane->request, sizeof request);
     __asm__ volatile("" ::: "memory"); /* the copy alone is looked at */
-    if (served_call_read(&call, &request, (char *)lane + WIRE_AREA, client->area_bytes))
-        served_call_run(&reply, client->device, &call, &request, &client->copies);
+    if (served_call_read(&call, &request, client->user->gpu.id, (char *)lane + WIRE_AREA,
+                         client->area_bytes))
+        served_call_run(&reply, client->device, &client->user->gpu, &call, &request,
+                        &client->copies);
     memcpy(&lane->reply, &reply, sizeof reply);
     turns_pass(&lane->turns, TURN_CLIENT);
     if (served_call_asks(&request))
@@ -205,11 +224,16 @@ static void leave(struct served_client *client)
         at = &(*at)->next;
     *at = client->next;
     count--;
+    if (client->user)
+        add_served(&client->user->left, &client->served);
     pthread_mutex_unlock(&lock);
-    if (client->lane)
+    if (client->user)
+        served_user_leave(client->user);
+    if (client->lane) {
         gpu_unpin(client->device, &client->copies.packer);
-    if (client->lane)
+        admission_forget(client->lane, WIRE_AREA + client->area_bytes);
         munmap(client->lane, (size_t)(WIRE_AREA + client->area_bytes));
+    }
     close(client->socket);
     free(client);
 }

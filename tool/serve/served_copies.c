@@ -12,21 +12,31 @@
 
 /* ---- Addresses ---- */
 
+/* Between those of two operands. What is known of an operand by its address is one user's. */
+#define STEP_BYTES (2 * SERVED_COPIES_MOST)
+#define USERS      ((uint64_t)1 << 20)
+#define USER_BYTES 4096
+
 static char *addresses;
 static pthread_once_t addresses_once = PTHREAD_ONCE_INIT;
 
 /* Whoever reads or writes there, by a fault of this program, ends it. */
 static void reserve_addresses(void)
 {
-    void *at = mmap(NULL, (size_t)(ACCEL_SPANS * SERVED_COPIES_MOST), PROT_NONE,
+    void *at = mmap(NULL, (size_t)(ACCEL_SPANS * STEP_BYTES), PROT_NONE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     addresses = at == MAP_FAILED ? NULL : at;
 }
 
-char *served_copies_address(int i)
+static int64_t user_bytes(uint64_t user)
+{
+    return (int64_t)(user % USERS) * USER_BYTES;
+}
+
+char *served_copies_address(int i, uint64_t user)
 {
     pthread_once(&addresses_once, reserve_addresses);
-    return addresses ? addresses + i * SERVED_COPIES_MOST : NULL;
+    return addresses ? addresses + i * STEP_BYTES + user_bytes(user) : NULL;
 }
 
 /* ---- Tasks ---- */
@@ -40,8 +50,9 @@ static struct served_copies *copies_of(struct packer *packer)
 static void find_operand(const struct served_copies *copies, struct wire_task *task,
                          const struct host_rectangle *r)
 {
-    const int64_t at = r->host - addresses, within = at % SERVED_COPIES_MOST / r->size;
-    task->operand = (uint8_t)(at / SERVED_COPIES_MOST);
+    const int64_t at = r->host - addresses - user_bytes(copies->user),
+                  within = at % STEP_BYTES / r->size;
+    task->operand = (uint8_t)(at / STEP_BYTES);
     const int64_t ld = copies->call->span[task->operand].ld;
     task->row = within % ld;
     task->col = within / ld;
@@ -178,17 +189,18 @@ void served_copies_init(struct served_copies *copies, struct wire_lane *lane, in
     *copies = (struct served_copies){.packer = {.post = post,
                                                 .look = look,
                                                 .take = take,
-                                                .first = served_copies_address(0),
-                                                .bytes = ACCEL_SPANS * SERVED_COPIES_MOST,
+                                                .first = served_copies_address(0, 0),
+                                                .bytes = ACCEL_SPANS * STEP_BYTES,
                                                 .memory = (char *)lane + WIRE_RING,
                                                 .helpers = copy_pool_size()},
                                      .lane = lane,
                                      .socket = socket};
 }
 
-void served_copies_begin(struct served_copies *copies, const struct accel_call *call)
+void served_copies_begin(struct served_copies *copies, const struct accel_call *call, uint64_t user)
 {
     copies->call = call;
+    copies->user = user;
     copies->used_ring = true;
     copies->packer.posted = copies->packer.done = 0;
     copies->packer.gone = false;

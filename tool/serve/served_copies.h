@@ -12,17 +12,18 @@ struct served_copies {
     struct wire_lane *lane;
     int socket; /* tells whether the client is there */
     const struct accel_call *call;
+    uint64_t user;
     double heard_ms;    /* when it last did something */
     int64_t used_bytes; /* of the area, since its memory was given back */
     bool used_ring;
 };
 
-/* Returns the address that stands for operand number i of a client's call, a matrix; NULL: there
- * are none. The same ones serve all clients. */
-char *served_copies_address(int i);
+/* Returns the address that stands for operand number i of a user's call, a matrix; NULL: there are
+ * none. The same ones serve all clients of a user. */
+char *served_copies_address(int i, uint64_t user);
 
 /* The bytes that an operand may have there. */
-#define SERVED_COPIES_MOST ((int64_t)1 << 40)
+#define SERVED_COPIES_MOST ((int64_t)1 << 39)
 
 /* Notes how much of the lane's area a call uses. */
 void served_copies_note(struct served_copies *copies, int64_t area_bytes);
@@ -38,6 +39,7 @@ int64_t served_copies_least(void);
 void served_copies_init(struct served_copies *copies, struct wire_lane *lane, int socket);
 
 /* Makes them ready for the next call. */
-void served_copies_begin(struct served_copies *copies, const struct accel_call *call);
+void served_copies_begin(struct served_copies *copies, const struct accel_call *call,
+                         uint64_t user);
 
 #endif
