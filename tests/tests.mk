@@ -135,6 +135,7 @@ include tests/faults/faults.mk
 include tests/toy/toy.mk
 include tests/hostdevice/hostdevice.mk
 include tests/browser/browser.mk
+include tests/remote/remote.mk
 include tests/engines/engines.mk
 include tests/gallery/gallery.mk
 include tests/arm64/arm64.mk

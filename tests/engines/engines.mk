@@ -1,5 +1,5 @@
-# Jobs on Dask, Ray, Spark, gunicorn and MPICH of PyPI, which nothing else needs. ENGINES=... for some
-# of the tests; those whose engine cannot be had say so.
+# Jobs on Dask, Ray, Spark, gunicorn and MPICH of PyPI, which nothing else needs. ENGINES=... for
+# some of the tests; those whose engine cannot be had say so.
 ENGINES ?= $(sort $(wildcard tests/engines/test_*.py))
 .PHONY: engines
 engines:

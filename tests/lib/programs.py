@@ -38,6 +38,10 @@ def debian_has(package, *least):
 # Set by `make test-all`: tests that have a short form and a long one take the long one.
 LONG = os.environ.get("TEST_LONG") == "1"
 
+# Set by `make test-served`: programs that would have one test GPU in their process have a server
+# that owns it (lib/served.py).
+SERVED = os.environ.get("TEST_SERVED") == "1"
+
 # A sanitizer's runtime comes before all others, with libaccel and without it: see
 # tests/sanitize/run.
 RUNTIME = [*filter(None, [os.environ.get("SANITIZER_RUNTIME")])]
@@ -80,10 +84,21 @@ def clean_env(home):
     return env
 
 
+def placed(env):
+    """The environment of a program as the tests have it: by a server where they are to."""
+    if not SERVED:
+        return env
+    from lib.served import check_servers, through_server
+
+    check_servers()
+    return through_server(env)
+
+
 def start(name, *arguments, env=PLAIN, timeout=300, **options):
     """Runs a test program; returns the finished process, its output as text."""
     full = clean_env(tempfile.gettempdir())
     full.update(env)
+    full = placed(full)
     path = name if "/" in name else str(TESTS / name)
     done = subprocess.run(
         [path, *map(str, arguments)], env=full, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=timeout,
@@ -131,6 +146,7 @@ def run(argv, extra, timeout=180):
         place = lambda text: text.replace("@OUT@", str(out)).replace("@HOME@", home)
         env = clean_env(home)
         env.update({name: place(value) for name, value in extra.items()})
+        env = placed(env)
         done = subprocess.run(
             [place(a) for a in argv], cwd=out, env=env, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout,

@@ -72,7 +72,7 @@ class Server:
         return Path(f"/proc/{self.process.pid}/maps").read_text().count("memfd:accel-lane")
 
 
-# ---- make test-served: any test's programs, by a server in place of the test GPU in their processes ----
+# ---- make test-served: a server in place of the test GPU in each program ----
 
 # Of a program's settings, those of the device.
 OF_DEVICE = re.compile(r"(TESTGPU_\w+|ACCEL_MEMORY|ACCEL_CUDA_DIR)$")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from lib.log import parse_log
-from lib.programs import BUILD, LONG, NO_GPU, SHIM, TEST_GPU, TESTS, clean_env, leave_out
+from lib.programs import BUILD, LONG, NO_GPU, SHIM, TEST_GPU, TESTS, clean_env, leave_out, placed
 from lib.split import several
 from lib.table import routine_table
 
@@ -58,7 +58,7 @@ def run(interface, level, letter, env, left=()):
         text = re.sub(*NOT_TESTED[what], text)
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([str(TESTS / "reference" / program)], input=text, stdout=subprocess.PIPE, timeout=600,
-                              stderr=subprocess.STDOUT, cwd=folder, env={**clean_env(folder), **env}, text=True)
+                              stderr=subprocess.STDOUT, cwd=folder, env=placed({**clean_env(folder), **env}), text=True)
         files = {p.name: p.read_text() for p in sorted(Path(folder).iterdir())}
     log = files.pop("log", "")
     return done.returncode, done.stdout + "".join(files.values()), log

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lib.log import summaries
-from lib.programs import BUILD, LONG, NO_GPU, SHIM, TEST_GPU, clean_env
+from lib.programs import BUILD, LONG, NO_GPU, SHIM, TEST_GPU, clean_env, placed
 from lib.table import routine_table
 from reference.inputs import INPUTS, OTHERS, PROGRAMS, data
 from reference.outputs import complete, reports, value_less, verdicts
@@ -43,6 +43,7 @@ def run(library, letter, name, env):
     path = ":".join(f"/usr/lib/x86_64-linux-gnu/{folder}" for folder in LIBRARIES[library])
     with tempfile.TemporaryDirectory() as folder:
         full = {**clean_env(folder), **env, "LD_LIBRARY_PATH": path, "OPENBLAS_NUM_THREADS": "1"}
+        full = placed(full)
         done = subprocess.run([f"{program}{letter}"], input=data(TESTING, name, letter, STOCK, not WHOLE),
                               stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, cwd=folder, env=full, text=True, errors="replace", timeout=3600)
