@@ -35,6 +35,8 @@ void pinned_ring_free(struct pinned_ring *ring)
 static enum gpu_status prepare_shared(struct stream_ctx *ctx)
 {
     struct packer *packer = ctx->packer;
+    if (packer->lost)
+        return GPU_UNSUPPORTED;
     if (!packer->pinned)
         GPU_TRY(GPU_CHECK(cuMemHostRegister, packer->memory, (size_t)PACKER_RING_BYTES, 0));
     packer->pinned = true;

@@ -164,6 +164,8 @@ static enum gpu_status run_on_ctx(struct cuda_device *device, struct gpu_work *w
     precision_end(&precision, work, status == GPU_OK);
     work->ctx->packer = NULL;
     *well = finish_work(work, &precision);
+    if (!*well && work->host->packer)
+        work->host->packer->lost = true;
     return status;
 }
 

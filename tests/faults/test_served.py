@@ -27,7 +27,7 @@ class Served:
     def __init__(self, program, arguments, **faults):
         with tempfile.TemporaryDirectory(prefix="accel-serve-") as folder:
             path = Path(folder, "report")
-            server = Server(Path(folder), TESTGPU_REPORT=str(path), **faults)
+            server = Server(Path(folder), "--chunked=0", TESTGPU_REPORT=str(path), **faults)
             client = server.client(ACCEL_POLICY="gpu", ACCEL_LOG="1")
             try:
                 self.done = start(program, *arguments, env=client, timeout=120)

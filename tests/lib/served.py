@@ -93,7 +93,7 @@ class Shared:
         """None: there can be none, as with a fault of CUDA's start."""
         if not self.server or self.server.process.poll() is not None:
             try:
-                self.server = Server(Path(self.folder.name), "--idle=300", **self.settings)
+                self.server = Server(Path(self.folder.name), "--idle=300", "--chunked=0", **self.settings)
             except AssertionError:
                 return None
         return str(self.server.path)
