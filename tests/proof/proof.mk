@@ -4,7 +4,7 @@
 PROOF          := $(BUILD)/proof
 PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls time_calls_xt time_repeats time_ml ending lapack_rules libR.so)
 PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 steps liblacking.so liblacking64.so cuda_program \
-                    random_lapack random_lapack64 fortran_calls lapacke device_lapack again) $(UNIT_TESTS)
+                    random_lapack random_lapack64 fortran_calls lapacke device_lapack again served_times) $(UNIT_TESTS)
 
 .PHONY: proof-programs gpu-bundle
 proof-programs: $(PROOF_PROGRAMS) $(PROOF_TESTS)

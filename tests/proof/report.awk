@@ -362,6 +362,29 @@ function print_ratios(    i) {
         printf "%s\n", row(call[i], "%-7s %6s %10s %10s %11s %10s %-9s %10s %10s %12s %15s %17s %15s %11s %17s")
 }
 
+# Its figures with CUDA in each process, and by a server.
+function serve_row(name, about,    process, served) {
+    process = measured["serve_" name "_process"]
+    served = measured["serve_" name "_served"]
+    if (process != "" && served != "")
+        printf "| %s | %.4g | %.4g | %s |\n", about, process, served, shown_ratio(served / process)
+}
+
+function markdown_serve() {
+    if (measured["serve_start_process"] == "")
+        return
+    print "## accel serve\n"
+    print "| | CUDA in the process | by the server | served / process |\n|---|---|---|---|"
+    serve_row("start", "a process of one `dgemm` (order 1000; 300 with `--quick`), from exec to its end, ms")
+    serve_row("call", "a warm `dgemm` of order 64, µs")
+    serve_row("call_after_pause", "the same, behind a pause of 5 ms, µs")
+    serve_row("up_and_down", "512 MiB up and down (2 MiB with `--quick`), GB/s")
+    serve_row("eight_clients", "eight processes at a time, each a product of the same matrix (order 4000; 600 with `--quick`) and 16 columns, ms")
+    if (measured["serve_eight_clients_sent"] != "")
+        print "\nFor the eight, the server has sent their matrix to the GPU " measured["serve_eight_clients_sent"] " times."
+    print ""
+}
+
 function print_markdown(    i, f) {
     print "# " value_of["gpu"] ", " value_of["date"] "\n\nMade by `scripts/gpu-proof`. Milliseconds are medians; matrices are square, of order n, in host memory.\n"
     print "| | |\n|---|---|"
@@ -370,6 +393,7 @@ function print_markdown(    i, f) {
     print ""
     if (programs)
         markdown_programs()
+    markdown_serve()
     print "## Times\n"
     print "`libaccel` decides by itself, by the calibration of the same run where it was made; `forced` is `ACCEL_POLICY=gpu` and `ACCEL_RESIDENT=off`: all operands cross the link in each call. The floor is the longest of: bytes up and bytes down over"
     print "the measured rates of pinned copies, operations over the measured peak of the device. Resident is what cuSOLVER takes on a matrix that is on the device"

@@ -21,9 +21,9 @@ import pytest
 
 from lib.programs import BUILD, BUSY, LONG, ROOT, TESTS, leave_out
 
-STEPS = ("build programs device unit measure random precision shared blas lapack sanitizer calibrate ml repeats traces panels "
+STEPS = ("build programs device unit measure random precision shared serve blas lapack sanitizer calibrate ml repeats traces panels "
          "timings" if LONG
-         else "build programs measure blas traces panels timings").split()
+         else "build programs measure serve blas traces panels timings").split()
 # On the CPU that plays a GPU, the others take minutes.
 PROGRAMS = ["solve", "hpl", "torch_mlp", *(["eigenvalues", "least_squares", "svm_train", "liblinear"] if LONG else [])]
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
@@ -299,6 +299,23 @@ def test_medians_floors_and_ratios_follow_from_the_measurements(proved):
         assert (t["libaccel_gpu"]["ran"], t["libaccel_gpu"]["why"]) == ("gpu0", "forced")
 
 
+SERVED = ("start", "call", "call_after_pause", "up_and_down", "eight_clients")
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_a_server_s_clients_are_timed_beside_processes_with_cuda(proved, name):
+    assert statuses_of(proved.report, "serve")[name] == "ok"
+    by = {way: value_of(proved, f"serve_{name}_{way}") for way in ("process", "served")}
+    assert min(by.values()) > 0
+    row = re.search(rf"(?m)^\|[^|]*\| {by['process']:.4g} \| {by['served']:.4g} \| (\S+) \|$", next(proved.out.glob("Test-GPU-*.md")).read_text())
+    assert float(row[1]) == pytest.approx(by["served"] / by["process"], abs=0.06)
+
+
+def test_the_server_has_sent_the_eight_clients_matrices_and_has_ended_well(proved):
+    assert 0 < value_of(proved, "serve_eight_clients_sent") <= 8.5
+    assert statuses_of(proved.report, "serve")["the server"] == "ok"
+
+
 # ---- The steps that the long form alone has ----
 
 
@@ -430,6 +447,13 @@ def test_programs_that_went_to_the_cpu_have_proved_nothing(folder, tmp_path):
     assert done.returncode == 1
     assert failed
     assert not [note for note in failed if "on the GPU" not in note]
+
+
+def test_clients_whose_calls_are_not_on_the_gpu_are_not_timed(folder, tmp_path):
+    """Nor are the processes beside them."""
+    _, report, _ = proof(folder, tmp_path, *TEST_GPU, "--only", "serve", env={"TESTGPU_FAIL": "cuStreamCreate:1+"})
+    assert statuses_of(report, "serve")["calls"] == "failed"
+    assert "serve_start_served" not in report["measures"]
 
 
 def test_a_call_whose_result_is_wrong_is_not_timed_and_its_trace_is_a_failure(folder, tmp_path):
