@@ -1,8 +1,8 @@
-"""What a process that owns the GPU (`accel serve`) brings and costs a client, beside the device in the client's own process."""
+"""What a process that owns the GPU (`accel serve`) brings and costs a client, beside the device in the client's own process: both take
+turns, in one run. The programs `steps` and `served_times` compare their results."""
 
 import os
 import re
-import statistics
 import subprocess
 import tempfile
 import time
@@ -11,40 +11,65 @@ from pathlib import Path
 
 # As long as CUDA took in a kept run on an H100 (docs/measurements: start_all).
 START_MS = "533"
-TURNS, CALLS = 11, 400
+TURNS, FEW_TURNS = 11, 5
+CLIENTS, SHARED, UPDATED = 8, 4000, 8192  # orders: 8192 is 512 MiB
 
 
 class Served:
-    """Runs of the program `steps`, by a server, in the process, and without libaccel."""
+    """Runs of programs by a server, with the device in the process, and without libaccel."""
 
     def __init__(self, build, environment, socket):
-        self.steps, self.shim, self.environment, self.socket = build / "tests/steps", build / "libaccel.so", environment, socket
-        self.gpu = str(build / "testgpu")
+        self.build, self.environment, self.socket = build, environment, socket
+        self.shim, self.steps = str(build / "libaccel.so"), str(build / "tests/steps")
 
-    def env(self, how):
+    def env(self, how, **extra):
         if how == "alone":
-            return self.environment({})
+            return self.environment(extra)
         device = {"server": {"ACCEL_SERVER": self.socket, "ACCEL_CUDA_DIR": "/nowhere"},
-                  "process": {"ACCEL_SERVER": "off", "ACCEL_CUDA_DIR": self.gpu, "TESTGPU_DELAY_US": "0", "ACCEL_START": "wait"}}[how]
-        return self.environment({"ACCEL_POLICY": "gpu", **device}, self.shim)
+                  "process": {"ACCEL_SERVER": "off", "ACCEL_CUDA_DIR": str(self.build / "testgpu"), "TESTGPU_DELAY_US": "0", "ACCEL_START": "wait"}}[how]
+        return self.environment({"ACCEL_POLICY": "gpu", **device, **extra})
 
-    def run(self, how, *steps, **extra):
-        return subprocess.run([self.steps, *steps], env={**self.env(how), **extra}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    def times(self, how, *words, preload=True, **extra):
+        """What served_times prints: milliseconds."""
+        env = self.env(how, **({"LD_PRELOAD": self.shim} if preload else {}), **extra)
+        return float(subprocess.run([self.build / "tests/served_times", *map(str, words)], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                    check=True).stdout)
 
-    def seconds(self, how):
+    def start_ms(self, how):
         """From exec to the end of a process of one product."""
-        begun = time.monotonic()
-        self.run(how, "dgemm:64:1", TESTGPU_START_MS=START_MS)
-        return time.monotonic() - begun
+        return self.times(how, "starts", 1, self.shim, self.steps, "dgemm:1000:1", preload=False, TESTGPU_START_MS=START_MS)
 
-    def microseconds(self, how):
+    def awake_us(self, how):
         """The median of warm calls of order 64."""
-        log = self.run(how, f"dgemm:64:{CALLS}", ACCEL_LOG="1").stderr
-        return 1e3 * statistics.median([float(ms) for ms in re.findall(r" sym=dgemm_ .* ms=(\S+)", log)][CALLS // 4:])
+        return 1e3 * self.times(how, "calls", 64, 400, 0)
+
+    def asleep_us(self, how):
+        """The same behind a pause, after which both sides sleep."""
+        return 1e3 * self.times(how, "calls", 64, 60, 5)
+
+    def update_ms(self, how):
+        """512 MiB up and 512 MiB down."""
+        return self.times(how, "updates", UPDATED, 5, ACCEL_RESIDENT="off")
+
+    def together_ms(self, how):
+        """Processes at a time, each with one product of the same matrix and 16 columns."""
+        return self.times(how, "together", CLIENTS, self.shim, self.build / "tests/served_times", "thin", SHARED, 1, preload=False, TESTGPU_START_MS=START_MS, ACCEL_RESIDENT="hash")
+
+    def sent(self):
+        """The bytes that clients have sent up so far."""
+        text = subprocess.run([self.build / "accel", "top", f"--socket={self.socket}", "--metrics"], capture_output=True, text=True, check=True).stdout
+        return float(re.search(r"(?m)^accel_serve_upload_bytes_total (\S+)", text)[1])
+
+    def sent_together(self):
+        """How often their matrix has come up for all of them."""
+        before = self.sent()
+        self.together_ms("server")
+        return (self.sent() - before) / (8 * SHARED**2)
 
     def pss(self, how):
         """KiB of a process that has made some products."""
-        with subprocess.Popen([self.steps, "dgemm:64:20", "sleep:3000"], env=self.env(how), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        preload = {} if how == "alone" else {"LD_PRELOAD": self.shim}
+        with subprocess.Popen([self.steps, "dgemm:64:20", "sleep:3000"], env=self.env(how, **preload), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as process:
             time.sleep(1)
             rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
@@ -66,19 +91,34 @@ def serving(build, environment):
                 server.terminate()
 
 
-def in_turns(measure, *hows):
+def in_turns(measure, *hows, turns=TURNS):
     """The values of each, taken in turns, after one that warms up."""
     for how in hows:
         measure(how)
-    return [[measure(how) for how in hows] for _ in range(TURNS)]
+    return [[measure(how) for how in hows] for _ in range(turns)]
+
+
+def ratios(pairs):
+    return [served / process for served, process in pairs]
+
+
+def differences(pairs):
+    return [served - other for served, other in pairs]
 
 
 # label, mode, unit, digits, goal, and the values of it.
 def rows(build, environment, quartiles):
+    both, cpus = ("server", "process"), f"{len(os.sched_getaffinity(0))} CPUs, the test GPU's threads on them, too"
     with serving(build, environment) as served:
-        yield ("one product of order 64, from exec to the end: time over that with the device in the process", "ACCEL_START=wait, 533 ms", "ratio", 4, 0.05,
-               quartiles([server / process for server, process in in_turns(served.seconds, "server", "process")]))
+        starts = in_turns(served.start_ms, *both)
+        yield ("one product of order 1000, from exec to the end, by accel serve", cpus, "ms", 1, 15, quartiles([by for by, _ in starts]))
+        yield ("the same over that with the device in the process", "ACCEL_START=wait, 533 ms", "ratio", 4, 0.05, quartiles(ratios(starts)))
         yield ("memory that a client of accel serve adds (Pss)", "products of order 64", "KiB", 0, 2048,
-               quartiles([server - alone for server, alone in in_turns(served.pss, "server", "alone")]))
-        yield ("added to a warm 64x64 call by accel serve", f"{len(os.sched_getaffinity(0))} CPUs, the test GPU's threads on them, too", "us", 1, 40,
-               quartiles([server - process for server, process in in_turns(served.microseconds, "server", "process")]))
+               quartiles(differences(in_turns(served.pss, "server", "alone"))))
+        yield ("added to a warm 64x64 call by accel serve", cpus, "us", 1, 15, quartiles(differences(in_turns(served.awake_us, *both))))
+        yield ("the same from sleep", "behind 5 ms without a call", "us", 1, 40, quartiles(differences(in_turns(served.asleep_us, *both))))
+        yield ("512 MiB up and down by accel serve: time over that with the device in the process", cpus, "ratio", 3, round(1 / 0.97, 3),
+               quartiles(ratios(in_turns(served.update_ms, *both, turns=FEW_TURNS))))
+        yield (f"{CLIENTS} processes, a product of the same matrix and 16 columns each: time over that with the device in each", f"order {SHARED}, 533 ms to start", "ratio", 3,
+               0.5, quartiles(ratios(in_turns(served.together_ms, *both, turns=FEW_TURNS))))
+        yield ("how often the matrix comes up for all of them", "ACCEL_RESIDENT=hash", "times", 2, 1.01, quartiles([served.sent_together() for _ in range(2)]))
