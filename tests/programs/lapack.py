@@ -15,7 +15,7 @@ from collections import namedtuple
 import pytest
 
 from lib.log import FAILURES, parse_log
-from lib.programs import NO_GPU, TEST_GPU, run
+from lib.programs import NO_GPU, SERVED, TEST_GPU, run
 from lib.regress import Row
 from lib.table import routine_table
 from programs.harness import SILENT, check_same_bytes
@@ -160,8 +160,10 @@ class LapackTests:
 
     def test_each_case_calls_its_routines_on_the_gpu(self, runs, on_gpu):
         seen = by_case(on_gpu.done.stderr)[0]
+        # A server takes no laswp: which rows it exchanges, its pivots say.
+        here = lambda case: [f for f in seen.get(case, []) if not (SERVED and "laswp" in f["sym"])]
         faults = {
-            case: fault_of_decisions(seen.get(case, []), runs.expected.get(without_type(case), ""))
+            case: fault_of_decisions(here(case), runs.expected.get(without_type(case), ""))
             for case in runs.cases
         }
         assert {case: fault for case, fault in faults.items() if fault} == {}

@@ -15,12 +15,15 @@ import pytest
 
 from lib.calibrated import keys, put
 from lib.log import lines_for, parse_log, said
-from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, REFERENCE, SHIM, TEST_GPU, start
+from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, REFERENCE, SERVED, SHIM, TEST_GPU, start
 from lib.table import routine_table
 
 TABLE = list(routine_table("LAPACK"))
 # cuSOLVER has no such routine.
 NOT_ON_GPU = {r for r in TABLE if re.fullmatch(r".gelsy", r)}
+# A server takes few of these: which rows they exchange, their pivots say.
+NOT_SERVED = {r for r in TABLE if SERVED and re.fullmatch(r".laswp", r)}
+in_process = pytest.mark.skipif(SERVED, reason="what is asked of the device is a server's, which has no calibration and has other calls, too")
 
 # wheels: what brings the library.
 Lapack = namedtuple("Lapack", "program arguments env wheels", defaults=({}, None))
@@ -173,7 +176,7 @@ def test_every_routine_ran_on_the_gpu_but_what_cusolver_lacks(library, on_gpu):
     lacking = next((line.split()[1:] for line in library.native.done.stdout.splitlines() if line.startswith("lacks: ")),
                    [])
     assert ran
-    assert library.name not in COUNT or not set(TABLE) - NOT_ON_GPU - set(lacking) - ran
+    assert library.name not in COUNT or not set(TABLE) - NOT_ON_GPU - NOT_SERVED - set(lacking) - ran
     assert not ran & NOT_ON_GPU
 
 
@@ -210,7 +213,7 @@ def test_wrong_kernels_are_noticed():
     """Every kernel's result spoilt: the check itself is checked, routine by routine. lacpy has no kernel."""
     result = run(OPENBLAS, ["-n", 12, "-c", 10, "-k", "@(uniform|well)"], {**TEST_GPU, "TESTGPU_WRONG": "1+"})
     noticed = {case.split()[0] for case, outcome in result.cases.items() if "WRONG" in outcome}
-    assert not {r for r in TABLE if not r.endswith("lacpy")} - NOT_ON_GPU - noticed
+    assert not {r for r in TABLE if not r.endswith("lacpy")} - NOT_ON_GPU - NOT_SERVED - noticed
 
 
 # ---- Each algorithm for singular values that a calibration can choose, on every kind of
@@ -241,6 +244,7 @@ def chosen(algorithm, tmp_path):
     return {**ON_GPU, "ACCEL_MODEL": str(tmp_path / "model")}
 
 
+@in_process
 def test_singular_values(algorithm, chosen, tmp_path):
     """What Xgesvdp perturbs, and what gesvdj does not end with, Xgesvd has."""
     report = tmp_path / "report"
@@ -272,6 +276,7 @@ def test_the_algorithm_lacks_the_memory(chosen):
     check_infos(native_svd(), result)
 
 
+@in_process
 @pytest.mark.parametrize("faults", [
     pytest.param([{"TESTGPU_FAIL": f"cuMemAlloc:{nth}=2,cuMemAlloc:{nth + 1}=2"}
                   for nth in range(1, 12, 1 if LONG else 3)], id="an allocation fails"),
