@@ -28,8 +28,9 @@
 
 struct serve_options {
     const char *socket, *account;
-    int idle_s, room_mib, chunked_kib, memory_mib;
+    int idle_s, room_mib, chunked_kib, memory_mib, wait_s;
     struct listener_access access;
+    struct served_rules rules;
     bool detach;
 };
 
@@ -80,6 +81,38 @@ static bool read_group(void *member, const char *text, const struct option_row *
     return true;
 }
 
+enum { WEIGHT_MOST = 1000 };
+
+/* Adds one user's: USER=N. */
+static bool add_weight(struct served_rules *rules, char *word)
+{
+    char *const equals = strchr(word, '='), *end = NULL;
+    if (!equals || rules->weights == SERVED_WEIGHTS)
+        return false;
+    *equals = '\0';
+    const int64_t uid = account_user(word);
+    const long weight = strtol(equals + 1, &end, 10);
+    *equals = '=';
+    if (uid < 0 || *end || end == equals + 1 || weight < 1 || weight > WEIGHT_MOST)
+        return false;
+    rules->weight[rules->weights++] = (struct served_weight){(uint32_t)uid, (int)weight};
+    return true;
+}
+
+static bool read_weights(void *member, const char *text, const struct option_row *row)
+{
+    char words[4096], *rest = words, *word;
+    if (strlen(text) >= sizeof words)
+        return complain(false, "accel serve: --%s: it is too long\n", row->name);
+    strcpy(words, text);
+    while ((word = strsep(&rest, ",")))
+        if (!add_weight(member, word))
+            return complain(false,
+                            "accel serve: --%s=%s: %s is not a user and a number from 1 to %d\n",
+                            row->name, text, *word ? word : "nothing", WEIGHT_MOST);
+    return true;
+}
+
 static bool read_account(void *member, const char *text, const struct option_row *row)
 {
     *(const char **)member = text;
@@ -112,6 +145,12 @@ static const struct option_row rows[] = {
     {"memory", 'M', "MIB",
      "the calls of a user have so much of the device's memory at a time (default: twice --room)",
      SETS(serve_options, read_least, memory_mib), .least = 1},
+    {"weight", 'w', "USER=N,...",
+     "shares of the device's time, where users wait for it (default: 1 for each)",
+     SETS(serve_options, read_weights, rules)},
+    {"wait", 'W', "SECONDS",
+     "a call that has not begun after so long is left to its program's CPU (default: 60)",
+     SETS(serve_options, read_least, wait_s)},
     {"detach", 'd', NULL,
      "go into the background, and return when it answers; do nothing if one is there",
      SETS(serve_options, option_flag, detach)},
@@ -193,12 +232,12 @@ static bool watch_signals(struct serving *serving)
 
 /* Of a socket at which root listens, programs know that it is root's (wire_trusts()): so that comes
  * first, where the server is to have another account. */
-static bool start_serving(struct serving *serving, const struct serve_options *options)
+static bool start_serving(struct serving *serving, struct serve_options *options)
 {
-    static struct served_rules rules;
-    rules = (struct served_rules){.everyone = listener_is_for_others(&serving->listener),
-                                  .memory_most = memory_most(options)};
-    served_users_prepare(&rules);
+    options->rules.everyone = listener_is_for_others(&serving->listener);
+    options->rules.memory_most = memory_most(options);
+    options->rules.wait_most_ms = 1e3 * options->wait_s;
+    served_users_prepare(&options->rules);
     if (!options->account)
         return start_device(serving) && listener_open(&serving->listener);
     return listener_open(&serving->listener) && account_become(options->account) &&
@@ -208,7 +247,7 @@ static bool start_serving(struct serving *serving, const struct serve_options *o
 static int serve(const struct command *command, int argc, char **argv)
 {
     struct serve_options options = {
-        .idle_s = 600, .chunked_kib = 64, .access = {.mode = MODE_OF_GROUP, .gid = -1}};
+        .idle_s = 600, .wait_s = 60, .chunked_kib = 64, .access = {.mode = MODE_OF_GROUP, .gid = -1}};
     struct serving serving = {.signals = -1};
     struct listener *const listener = &serving.listener;
     options_read(command, argc, argv, &options);

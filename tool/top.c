@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,26 +43,44 @@ static void print_program(int pid)
     putchar('\n');
 }
 
+static void print_user(uint32_t uid)
+{
+    const struct passwd *user = getpwuid(uid);
+    if (user)
+        printf("%-8s ", user->pw_name);
+    else
+        printf("%-8u ", uid);
+}
+
 static void print_row(const struct wire_served *served, double up_ms)
 {
-    printf("%8.0f %8lld %8lld %9.1f %9.1f %6.1f ", up_ms * 1e-3, (long long)served->calls,
+    printf("%8.0f %8lld %8lld %9.1f %9.1f %6.1f %6.1f ", up_ms * 1e-3, (long long)served->calls,
            (long long)served->refused, (double)served->up_bytes * 1e-6,
-           (double)served->down_bytes * 1e-6, up_ms > 0 ? 100 * served->busy_ms / up_ms : 0);
+           (double)served->down_bytes * 1e-6, up_ms > 0 ? 100 * served->busy_ms / up_ms : 0,
+           up_ms > 0 ? 100 * served->waited_ms / up_ms : 0);
 }
 
 static void print_table(const struct wire_state *state)
 {
-    printf("accel serve, pid %d: %s, %d lanes\n", state->pid, state->gpu, state->clients);
-    printf("%8s %8s %8s %8s %9s %9s %6s  %s\n", "pid", "seconds", "calls", "refused", "up MB",
-           "down MB", "busy %", "program");
-    printf("%8s ", "all");
+    static const char marks[] = {[WIRE_NOTHING] = ' ', [WIRE_WAITS] = '.', [WIRE_RUNS] = '*'};
+    printf("accel serve, pid %d: %s, %d lanes, %d users\n", state->pid, state->gpu, state->clients,
+           state->users);
+    printf("%d calls run, %d wait (%d small ones); device memory: %.1f MB, with %.1f MB of kept "
+           "inputs\n",
+           state->running, state->waiting_small + state->waiting_large, state->waiting_small,
+           (double)state->device_bytes * 1e-6, (double)state->cached_bytes * 1e-6);
+    printf("%8s %-8s %8s %8s %8s %9s %9s %6s %6s  %s\n", "pid", "user", "seconds", "calls",
+           "refused", "up MB", "down MB", "busy %", "wait %", "program");
+    printf("%8s %-8s ", "all", "");
     print_row(&state->all, state->up_ms);
     putchar('\n');
     for (int i = 0; i < state->clients; i++) {
         const struct wire_client *client = &state->client[i];
         printf("%8d ", client->pid);
+        print_user(client->uid);
         print_row(&client->served, client->up_ms);
-        putchar(client->computes ? '*' : ' ');
+        putchar(client->doing >= 0 && client->doing < (int)sizeof marks ? marks[client->doing]
+                                                                        : '?');
         print_program(client->pid);
     }
 }
@@ -76,11 +95,16 @@ static void print_metric(const char *name, const char *type, const char *help, d
 
 static void print_metrics(const struct wire_state *state)
 {
-    int computes = 0;
-    for (int i = 0; i < state->clients; i++)
-        computes += state->client[i].computes;
+    print_metric("users", "gauge", "Users with connections.", state->users);
     print_metric("lanes", "gauge", "Connections of clients.", state->clients);
-    print_metric("computing", "gauge", "Calls under way or waiting.", computes);
+    print_metric("running", "gauge", "Calls on the GPU.", state->running);
+    print_metric("waiting_small", "gauge", "Calls of less than 1 MiB that wait.",
+                 state->waiting_small);
+    print_metric("waiting_large", "gauge", "Other calls that wait.", state->waiting_large);
+    print_metric("device_bytes", "gauge", "Device memory that calls have, or have left idle.",
+                 (double)state->device_bytes);
+    print_metric("kept_bytes", "gauge", "Inputs kept in it for later calls.",
+                 (double)state->cached_bytes);
     print_metric("up_seconds", "gauge", "Since the server has come.", state->up_ms * 1e-3);
     print_metric("calls_total", "counter", "Calls done on the GPU.", (double)state->all.calls);
     print_metric("refused_total", "counter", "Calls left to their clients.",
@@ -91,6 +115,8 @@ static void print_metrics(const struct wire_state *state)
                  (double)state->all.down_bytes);
     print_metric("call_seconds_total", "counter", "Time of calls, one beside the other.",
                  state->all.busy_ms * 1e-3);
+    print_metric("wait_seconds_total", "counter", "Time in it that calls have waited.",
+                 state->all.waited_ms * 1e-3);
 }
 
 /* ---- The command ---- */
@@ -129,8 +155,10 @@ const struct command top_command = {
     .name = "top",
     .does = "show what a server's clients do",
     .options = rows,
-    .doc =
-        "Prints a row for each lane of `accel serve`, once a second on a terminal.\v"
-        "A client has a lane for each of its threads that calls. A star: a call is under way, or "
-        "waits. Calls that are refused are computed by the client's own library.",
+    .doc = "Prints a row for each lane of `accel serve`, once a second on a terminal.\v"
+           "A client has a lane for each of its threads that calls. A star: a call runs; a dot: it "
+           "waits. busy % and wait %: the part of the time in which calls are under way, and that "
+           "they "
+           "have waited in it. Root and the server's account see all clients, others their own. "
+           "Calls that are refused are computed by the client's own library.",
     .run = top};

@@ -114,17 +114,27 @@ _Static_assert(sizeof(struct wire_lane) <= WIRE_RING, "the ring comes behind the
 struct wire_served {
     int64_t calls, refused; /* done; not done, by whatever status */
     int64_t up_bytes, down_bytes;
-    double busy_ms; /* that calls have taken, one beside the other */
+    double busy_ms;   /* that calls have taken, one beside the other */
+    double waited_ms; /* of that, for a place on the device */
 };
+
+/* What a client's call does. */
+enum wire_doing { WIRE_NOTHING, WIRE_WAITS, WIRE_RUNS };
+
 struct wire_state {
     struct wire_hello server;
     int32_t pid, clients; /* how many rows there are */
     double up_ms;
     char gpu[64];
+    int32_t users;                        /* that have lanes */
+    int32_t waiting_small, waiting_large; /* calls that have no place on the device yet */
+    int32_t running;                      /* calls that have one */
+    int64_t device_bytes, cached_bytes;   /* device memory that calls have left there, or have; kept
+                                             inputs in it */
     /* Root, and who has the server's account, are told of all clients; others of their own. */
     struct wire_served all; /* of those, too, that have left */
     struct wire_client {
-        int32_t pid, computes; /* whether a call is under way */
+        int32_t pid, doing; /* enum wire_doing */
         uint32_t uid;
         double up_ms;
         struct wire_served served;

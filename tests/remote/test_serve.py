@@ -2,6 +2,7 @@
 """A process that owns the GPU (`accel serve`) runs the calls of others: right, as in the process, and without CUDA there; in
 forked children, too. Whichever of the two ends at whatever moment, or lies, the other one goes on."""
 
+import getpass
 import os
 import random
 import re
@@ -426,17 +427,18 @@ def test_top(own_server):
     client = begin(server, "dgemm:200:5", "solve:100:3", f"await:{server.path}.go", "dgemm:100:1")
     wait_for(lambda: re.search(r"(?m)^ *all +\d+ +8 ", top(server, "--once").stdout))
     lines = top(server).stdout.splitlines()
-    assert lines[0] == f"accel serve, pid {server.process.pid}: Test GPU, 1 lanes"
-    assert lines[1].split() == "pid seconds calls refused up MB down MB busy % program".split()
-    for line, name in zip(lines[2:], ("all", str(client.pid))):
-        assert line.split()[0] == name
-        assert line.split()[2:6] == ["8", "0", "3.4", "1.8"], line
-    assert lines[3].split()[-1] == "steps"
+    assert lines[0] == f"accel serve, pid {server.process.pid}: Test GPU, 1 lanes, 1 users"
+    assert re.fullmatch(r"0 calls run, 0 wait \(0 small ones\); device memory: \d+\.\d MB, with 0\.0 MB of kept inputs", lines[1])
+    assert lines[2].split() == "pid user seconds calls refused up MB down MB busy % wait % program".split()
+    for line, name in zip(lines[3:], (["all"], [str(client.pid), getpass.getuser()])):
+        assert line.split()[:len(name)] == name
+        assert line.split()[len(name) + 1:len(name) + 5] == ["8", "0", "3.4", "1.8"], line
+    assert lines[4].split()[-1] == "steps"
     Path(f"{server.path}.go").touch()
     client.communicate()
     wait_for(lambda: server.lanes() == 0)
     lines = top(server).stdout.splitlines()
-    assert [line.split()[2] for line in lines[2:]] == ["9"]
+    assert [line.split()[2] for line in lines[3:]] == ["9"]
     metrics = dict(line.split() for line in top(server, "--metrics").stdout.splitlines() if not line.startswith("#"))
     assert (metrics["accel_serve_calls_total"], metrics["accel_serve_lanes"]) == ("9", "0")
     assert float(metrics["accel_serve_upload_bytes_total"]) > 3e6

@@ -1,8 +1,6 @@
 #include "served_call.h"
 
 #include <limits.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <string.h>
 
 #include "call/shape.h"
@@ -166,18 +164,8 @@ static bool no_original(void *context, const struct accel_call *part)
     return false;
 }
 
-/* The device runs a few calls at a time: large ones do not have all of its streams, so that small
- * ones wait for small ones alone. */
-enum { LARGE_MOST = 6 };
+/* Small ones do not wait behind large ones: device_places.h. */
 #define LARGE_BYTES ((int64_t)1 << 20)
-
-static sem_t large;
-static pthread_once_t large_once = PTHREAD_ONCE_INIT;
-
-static void init_large(void)
-{
-    sem_init(&large, 0, LARGE_MOST);
-}
 
 static int64_t bytes_of_operand(const struct accel_span *x, int64_t batch)
 {
@@ -200,27 +188,26 @@ static int64_t area_bytes_of(const struct accel_call *call, const struct wire_re
     return bytes;
 }
 
-static enum gpu_status run_in_turn(struct gpu_device *device, const struct accel_call *call,
+static enum gpu_status run_in_turn(struct served_run *run, const struct accel_call *call,
                                    struct gpu_host *host)
 {
-    if (bytes_of(call) < LARGE_BYTES)
-        return gpu_run(device, call, host);
-    pthread_once(&large_once, init_large);
-    while (sem_wait(&large) != 0)
-        continue; /* a signal */
-    const enum gpu_status status = gpu_run(device, call, host);
-    sem_post(&large);
+    struct fair_call place;
+    const bool large = bytes_of(call) >= LARGE_BYTES;
+    if (!device_places_take(run->process, large, run->most_ms, &place, &run->waited_ms))
+        return GPU_BUSY;
+    atomic_store(run->doing, WIRE_RUNS);
+    const enum gpu_status status = gpu_run(run->device, call, host);
+    device_places_give(&place, !host->set_up);
     return status;
 }
 
-void served_call_run(struct wire_reply *reply, struct gpu_device *device,
-                     const struct gpu_user *user, const struct accel_call *call,
-                     const struct wire_request *request, struct served_copies *copies)
+void served_call_run(struct wire_reply *reply, struct served_run *run,
+                     const struct accel_call *call, const struct wire_request *request)
 {
     const bool asks = served_call_asks(request);
     struct gpu_host host = {.original = no_original,
-                            .packer = asks ? &copies->packer : NULL,
-                            .user = *user,
+                            .packer = asks ? &run->copies->packer : NULL,
+                            .user = *run->user,
                             .caches = request->cache & WIRE_DIGESTS,
                             .digests = request->cache & WIRE_DIGESTS,
                             .weighs = request->cache & WIRE_WEIGHS,
@@ -229,12 +216,12 @@ void served_call_run(struct wire_reply *reply, struct gpu_device *device,
                                              : GPU_NATIVE};
     memset(reply, 0, sizeof *reply);
     if (asks)
-        served_copies_begin(copies, call, user->id);
-    served_copies_note(copies, area_bytes_of(call, request));
+        served_copies_begin(run->copies, call, run->user->id);
+    served_copies_note(run->copies, area_bytes_of(call, request));
     /* A client looks at its matrices by itself. */
     const bool hopeless = !asks && call->op->gpu->is_hopeless && call->op->gpu->is_hopeless(call);
-    reply->status = hopeless ? GPU_UNSUPPORTED : run_in_turn(device, call, &host);
-    if (asks && copies->packer.gone)
+    reply->status = hopeless ? GPU_UNSUPPORTED : run_in_turn(run, call, &host);
+    if (asks && run->copies->packer.gone)
         reply->status = GPU_BUSY;
     reply->precision = host.precision;
     reply->blame = host.blame;

@@ -5,6 +5,7 @@
 #ifndef ACCEL_SERVED_CALL_H
 #define ACCEL_SERVED_CALL_H
 
+#include "device_places.h"
 #include "served_copies.h"
 
 /* Makes the call of a user's request, its operands in the client's area, or of the client's own.
@@ -13,10 +14,21 @@
 bool served_call_read(struct accel_call *call, const struct wire_request *request, uint64_t user,
                       char *area, int64_t area_bytes);
 
-/* Runs it on a device for a user, as the request says. */
-void served_call_run(struct wire_reply *reply, struct gpu_device *device,
-                     const struct gpu_user *user, const struct accel_call *call,
-                     const struct wire_request *request, struct served_copies *copies);
+/* For whom, and where, a call runs. */
+struct served_run {
+    struct gpu_device *device;
+    const struct gpu_user *user;
+    struct fair_process *process;
+    struct served_copies *copies; /* of the client's lane */
+    double most_ms;               /* that it may wait for a place there */
+    atomic_int *doing;            /* WIRE_RUNS, when it has one */
+    double waited_ms;             /* filled in: that it has waited */
+};
+
+/* Runs it when it has a place on the device, as the request says. One that gets none in time is
+ * refused: GPU_BUSY. */
+void served_call_run(struct wire_reply *reply, struct served_run *run,
+                     const struct accel_call *call, const struct wire_request *request);
 
 /* Whether the client copies its matrices under way. */
 bool served_call_asks(const struct wire_request *request);

@@ -32,8 +32,9 @@ struct served_client {
     int64_t area_bytes;
     int pid;
     double came_ms;
-    atomic_bool computes;
-    struct wire_served served; /* under the lock, as `all` is */
+    struct fair_process *process; /* NULL: none yet */
+    atomic_int doing;             /* enum wire_doing */
+    struct wire_served served;    /* under the lock, as `all` is */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -41,6 +42,7 @@ static struct served_client *clients;
 static int count;
 static struct wire_served all;
 static double began_ms;
+static atomic_bool ends; /* the server does */
 
 /* ---- The first messages ---- */
 
@@ -80,11 +82,13 @@ static bool send_welcome(int socket, const struct wire_welcome *welcome, int mem
 
 static bool make_lane(struct served_client *client, struct wire_welcome *welcome)
 {
+    const struct served_user *user = client->user;
     const int64_t bytes = WIRE_AREA + client->area_bytes;
     const int memory = make_memory(bytes);
-    void *at = memory < 0 ? MAP_FAILED
-                          : mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_NORESERVE, memory, 0);
+    client->process = device_places_join(user->gpu.id, user->weight, client->pid);
+    void *at = memory < 0 || !client->process ? MAP_FAILED
+                                              : mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+                                                     MAP_SHARED | MAP_NORESERVE, memory, 0);
     if (at == MAP_FAILED) {
         snprintf(welcome->why, sizeof welcome->why, "the server has no memory for one more client");
         send_welcome(client->socket, welcome, -1);
@@ -111,6 +115,18 @@ static void add_served(struct wire_served *sum, const struct wire_served *more)
     sum->up_bytes += more->up_bytes;
     sum->down_bytes += more->down_bytes;
     sum->busy_ms += more->busy_ms;
+    sum->waited_ms += more->waited_ms;
+}
+
+/* user: whose memory counts; NULL: all. */
+static void tell_places(struct wire_state *state, struct gpu_device *device, const uint64_t *user)
+{
+    const struct device_places_count places = device_places_count();
+    state->users = served_users_count();
+    state->waiting_small = places.waiting_small;
+    state->waiting_large = places.waiting_large;
+    state->running = places.running;
+    gpu_count_memory(device, user, &state->device_bytes, &state->cached_bytes);
 }
 
 /* Tells who asks, if that is of this build, what has been done so far. */
@@ -134,11 +150,12 @@ static void answer(const struct served_client *asks, struct wire_hello *hello)
         if (!c->lane || state->clients == WIRE_CLIENTS_MOST || (!sees_all && c->user != asks->user))
             continue;
         state->client[state->clients++] = (struct wire_client){
-            c->pid, atomic_load(&c->computes), c->user->uid, now_ms - c->came_ms, c->served};
+            c->pid, atomic_load(&c->doing), c->user->uid, now_ms - c->came_ms, c->served};
         if (!sees_all)
             add_served(&state->all, &c->served);
     }
     pthread_mutex_unlock(&lock);
+    tell_places(state, asks->device, sees_all ? NULL : &asks->user->gpu.id);
     send(asks->socket, state, sizeof *state, MSG_NOSIGNAL);
     free(state);
 }
@@ -166,13 +183,19 @@ static bool greet(struct served_client *client)
 
 /* ---- Its calls ---- */
 
-static void count_call(struct wire_served *served, const struct wire_reply *reply, double ms)
+static void count_call(struct served_client *client, const struct wire_reply *reply, double ms,
+                       double waited_ms)
 {
-    served->calls += reply->status == GPU_OK;
-    served->refused += reply->status != GPU_OK;
-    served->up_bytes += reply->up_bytes;
-    served->down_bytes += reply->down_bytes;
-    served->busy_ms += ms;
+    const struct wire_served call = {.calls = reply->status == GPU_OK,
+                                     .refused = reply->status != GPU_OK,
+                                     .up_bytes = reply->up_bytes,
+                                     .down_bytes = reply->down_bytes,
+                                     .busy_ms = ms,
+                                     .waited_ms = waited_ms};
+    pthread_mutex_lock(&lock);
+    add_served(&client->served, &call);
+    add_served(&all, &call);
+    pthread_mutex_unlock(&lock);
 }
 
 /* Counts it after the client has gone on. */
@@ -182,24 +205,25 @@ static void serve_call(struct served_client *client)
     struct wire_request request;
     struct wire_reply reply = {.status = GPU_UNSUPPORTED};
     struct accel_call call;
+    struct served_run run = {.device = client->device,
+                             .user = &client->user->gpu,
+                             .process = client->process,
+                             .copies = &client->copies,
+                             .most_ms = client->user->wait_most_ms,
+                             .doing = &client->doing};
     const double begun_ms = accel_now_ms();
-    atomic_store(&client->computes, true);
+    atomic_store(&client->doing, WIRE_WAITS);
     memcpy(&request, &lane->request, sizeof request);
     __asm__ volatile("" ::: "memory"); /* the copy alone is looked at */
     if (served_call_read(&call, &request, client->user->gpu.id, (char *)lane + WIRE_AREA,
                          client->area_bytes))
-        served_call_run(&reply, client->device, &client->user->gpu, &call, &request,
-                        &client->copies);
+        served_call_run(&reply, &run, &call, &request);
     memcpy(&lane->reply, &reply, sizeof reply);
     turns_pass(&lane->turns, TURN_CLIENT);
     if (served_call_asks(&request))
         progress_raise(&lane->copies.news, atomic_load(&lane->copies.news.count) + 1);
-    atomic_store(&client->computes, false);
-    const double ms = accel_now_ms() - begun_ms;
-    pthread_mutex_lock(&lock);
-    count_call(&client->served, &reply, ms);
-    count_call(&all, &reply, ms);
-    pthread_mutex_unlock(&lock);
+    atomic_store(&client->doing, WIRE_NOTHING);
+    count_call(client, &reply, accel_now_ms() - begun_ms, run.waited_ms);
 }
 
 static void serve(struct served_client *client)
@@ -213,6 +237,8 @@ static void serve(struct served_client *client)
             serve_call(client);
         else
             served_copies_rest(&client->copies, client->device, client->area_bytes);
+        if (atomic_load(&ends))
+            return; /* the client has its result, and finds that nobody takes the next call */
     }
 }
 
@@ -227,6 +253,8 @@ static void leave(struct served_client *client)
     if (client->user)
         add_served(&client->user->left, &client->served);
     pthread_mutex_unlock(&lock);
+    if (client->process)
+        device_places_leave(client->process);
     if (client->user)
         served_user_leave(client->user);
     if (client->lane) {
@@ -296,17 +324,20 @@ static void end_lanes(void)
 {
     pthread_mutex_lock(&lock);
     for (struct served_client *c = clients; c; c = c->next)
-        if (c->lane)
+        if (c->lane && atomic_load(&c->doing) == WIRE_NOTHING)
             turns_pass(&c->lane->turns, TURN_OVER);
-        else
+        else if (!c->lane)
             shutdown(c->socket, SHUT_RDWR);
     pthread_mutex_unlock(&lock);
 }
 
-/* A thread that computes passes its turn on when it is done, so it is told again and again. */
+/* Calls that have no place yet get none: their clients compute them. Those that run end first. A
+ * client may begin one at this moment, so all are told again and again. */
 void served_clients_end(void)
 {
     const struct timespec again = {.tv_nsec = 20 * 1000000};
+    atomic_store(&ends, true);
+    device_places_close();
     while (served_clients() > 0) {
         end_lanes();
         nanosleep(&again, NULL);

@@ -23,6 +23,14 @@ static bool may_be_client(uint32_t uid)
     return rules->everyone || uid == 0 || uid == geteuid();
 }
 
+static double weight_of(uint32_t uid)
+{
+    for (int i = rules->weights - 1; i >= 0; i--) /* the last word counts */
+        if (rules->weight[i].uid == uid)
+            return rules->weight[i].weight;
+    return 1;
+}
+
 /* With the lock. NULL: there is no memory. */
 static struct served_user *find_user(uint32_t uid)
 {
@@ -32,8 +40,11 @@ static struct served_user *find_user(uint32_t uid)
     if (user || !(user = malloc(sizeof *user)))
         return user;
     /* 0 is nobody's number: see struct gpu_user. */
-    *user = (struct served_user){
-        .gpu = {(uint64_t)uid + 1, rules->memory_most}, .uid = uid, .next = users};
+    *user = (struct served_user){.gpu = {(uint64_t)uid + 1, rules->memory_most},
+                                 .uid = uid,
+                                 .weight = weight_of(uid),
+                                 .wait_most_ms = rules->wait_most_ms,
+                                 .next = users};
     return users = user;
 }
 
@@ -50,6 +61,16 @@ struct served_user *served_user_join(int socket, int *pid)
         user->lanes++;
     pthread_mutex_unlock(&lock);
     return user;
+}
+
+int served_users_count(void)
+{
+    int count = 0;
+    pthread_mutex_lock(&lock);
+    for (const struct served_user *user = users; user; user = user->next)
+        count += user->lanes > 0;
+    pthread_mutex_unlock(&lock);
+    return count;
 }
 
 void served_user_leave(struct served_user *user)

@@ -1,0 +1,85 @@
+/*
+ * Which call runs next on a device that several processes of several users share: start-time fair
+ * queueing in two levels (P. Goyal, H. Vin, H. Cheng, "Start-time fair queueing", 1996). Of the
+ * users whose calls wait, the one is next that has had the least time of the device by its weight;
+ * of its processes likewise; of a process's calls the first. Who had nothing to do meanwhile is not
+ * owed for that, and nobody is punished for time that nobody else wanted.
+ *
+ * Calls are small or large; some places on the device are for small ones alone, so that these wait
+ * for small ones alone. What follows has no lock and no clock: times are the caller's, in
+ * milliseconds.
+ */
+#ifndef ACCEL_SERVE_FAIR_ORDER_H
+#define ACCEL_SERVE_FAIR_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Who shares: a user, or a process of one. */
+struct fair_share {
+    double had;      /* time of the device by weight, of calls that have ended */
+    double weight;   /* > 0 */
+    int waiting;     /* calls */
+    int running;     /* calls */
+    double begun_ms; /* the sum of the times at which these have begun */
+    double clock;    /* of those within: what each that comes is taken to have had */
+};
+
+struct fair_user {
+    struct fair_share share;
+    uint64_t id;
+    struct fair_process *processes;
+    struct fair_user *next;
+};
+
+struct fair_process {
+    struct fair_share share;
+    struct fair_user *user;
+    int pid, lanes;
+    struct fair_call *first, **last; /* that wait */
+    struct fair_process *next;
+};
+
+struct fair_call {
+    struct fair_process *process;
+    struct fair_call *next;
+    uint64_t number; /* in which order they have come */
+    double came_ms, began_ms;
+    bool large;
+};
+
+struct fair_order {
+    int places, large_places; /* calls that may run; large ones of them */
+    int running, large_running;
+    uint64_t calls; /* so far */
+    double clock;   /* of users */
+    struct fair_user *users;
+};
+
+void fair_order_begin(struct fair_order *order, int places, int large_places);
+
+/* Frees it, when all have left. */
+void fair_order_free(struct fair_order *order);
+
+/* Enters one more lane of a process. Returns NULL without memory. */
+struct fair_process *fair_order_join(struct fair_order *order, uint64_t user, double weight,
+                                     int pid);
+
+/* Leaves it, with no call under way. What a user has had is kept. */
+void fair_order_leave(struct fair_process *process);
+
+/* A call waits from now on. *call is the caller's, until it has ended or been cancelled. */
+void fair_order_wait(struct fair_order *order, struct fair_call *call, struct fair_process *process,
+                     bool large, double now_ms);
+
+/* Returns the next call that runs, from now on; NULL: none may. */
+struct fair_call *fair_order_next(struct fair_order *order, double now_ms);
+
+/* A call that waits does not any more. */
+void fair_order_cancel(struct fair_call *call);
+
+/* A call that runs has ended. counts: its time does; not that of one that has set up what others
+ * use, too. */
+void fair_order_end(struct fair_order *order, struct fair_call *call, bool counts, double now_ms);
+
+#endif
