@@ -77,7 +77,7 @@ void gpu_trim(struct gpu_device *device)
 
 void gpu_unpin(struct gpu_device *device, struct packer *packer)
 {
-    if (packer->pinned)
+    if (packer->pinned && !packer->lost)
         device->functions->unpin(device, packer);
 }
 

@@ -276,7 +276,8 @@ void gpu_program_locate(struct accel_span *spans, int count, int64_t batch);
  * are no news. */
 bool gpu_is_gone(void);
 
-/* Ends what a packer's memory is pinned for: no call uses it. */
+/* Ends what a packer's memory is pinned for: no call uses it. One that is lost stays pinned, and
+ * its memory must stay where it is. */
 void gpu_unpin(struct gpu_device *device, struct packer *packer);
 
 /* Runs a valid, non-empty call. Returns when the result is where the caller expects it. */

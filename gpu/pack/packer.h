@@ -33,7 +33,8 @@ struct packer {
     /* It answers no more, or wrongly: its tasks count as done, and the call ends without a
      * result. */
     bool gone;
-    bool lost; /* the device may still copy there, after a failure: no other call may use it */
+    bool lost; /* the device may still copy there, after a failure: no other call may use the
+                  memory, and nobody free it */
 };
 
 /* Returns who packs what is at an address: NULL: this process. */

@@ -260,7 +260,8 @@ static void leave(struct served_client *client)
     if (client->lane) {
         gpu_unpin(client->device, &client->copies.packer);
         admission_forget(client->lane, WIRE_AREA + client->area_bytes);
-        munmap(client->lane, (size_t)(WIRE_AREA + client->area_bytes));
+        if (!client->copies.packer.lost)
+            munmap(client->lane, (size_t)(WIRE_AREA + client->area_bytes));
     }
     close(client->socket);
     free(client);
