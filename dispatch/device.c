@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "decision_cache.h"
@@ -26,6 +27,7 @@
 #include "gpu/remote/remote.h"
 #include "ops/op.h"
 #include "report/banner.h"
+#include "report/report.h"
 #include "report/summary.h"
 #include "report/totals.h"
 
@@ -203,12 +205,24 @@ bool device_is_remote(const struct dispatch_device *device)
     return gpu && gpu_info(gpu)->remote;
 }
 
-/* Returns NULL if the server that is there does not take this process. */
-static struct gpu_device *ask_server(struct dispatch_device *device)
+/* A server whose device starts is asked again after so long. */
+#define ASK_AGAIN_MS 200
+
+static _Atomic double asked_ms = -ASK_AGAIN_MS; /* one that has said so */
+
+static bool may_ask_server(void)
+{
+    return accel_now_ms() - atomic_load(&asked_ms) >= ASK_AGAIN_MS;
+}
+
+/* Returns NULL if the server that is there does not take this process; *starting: not yet. */
+static struct gpu_device *ask_server(struct dispatch_device *device, bool *starting)
 {
     char path[REMOTE_PATH_BYTES];
-    struct gpu_device *gpu = remote_start(path, device->why_none);
-    if (!gpu && device->why_none[0] && (settings->log != ACCEL_LOG_OFF || settings->server[0]))
+    struct gpu_device *gpu = remote_start(path, device->why_none, starting);
+    if (*starting)
+        atomic_store(&asked_ms, accel_now_ms());
+    else if (!gpu && device->why_none[0] && (settings->log != ACCEL_LOG_OFF || settings->server[0]))
         accel_message("%s: %s: calls do not go there", path, device->why_none);
     return gpu;
 }
@@ -221,9 +235,16 @@ static void start_cuda(struct dispatch_device *device, bool background)
     const bool logs = settings->log != ACCEL_LOG_OFF;
     const double begin_ms = accel_now_ms();
     struct gpu_device *gpu = NULL;
+    bool starting = false;
     if (device_has_server()) {
         atomic_store(&device->asks_server, true);
-        gpu = ask_server(device);
+        gpu = ask_server(device, &starting);
+    }
+    if (starting) {
+        atomic_store(&device->threaded, false);
+        set_state(device, DEVICE_UNTRIED);
+        atomic_store(&device->asks_server, false);
+        return;
     }
     if (!gpu) {
         atomic_store(&device->asks_server, false);
@@ -267,7 +288,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
  * do not take the program's. A thread that starts CUDA already may need the dynamic linker's lock.
  * This thread holds that lock if a constructor calls BLAS: so it does not wait without end unless
  * it must. */
-void device_start_now(struct dispatch_device *device, enum device_patience patience)
+static void try_start(struct dispatch_device *device, enum device_patience patience)
 {
     sigset_t all, before;
     if (forks_memory_is_shared() || !lock_start(patience))
@@ -280,6 +301,23 @@ void device_start_now(struct dispatch_device *device, enum device_patience patie
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     pthread_mutex_unlock(&lock);
+}
+
+/* As long as CUDA itself may take to start. */
+#define SERVER_STARTS_MS 15000
+
+void device_start_now(struct dispatch_device *device, enum device_patience patience)
+{
+    const double until_ms = accel_now_ms() + SERVER_STARTS_MS;
+    const struct timespec again = {.tv_nsec = ASK_AGAIN_MS * 1000000L};
+    if (device_has_server() && patience == DEVICE_AT_ONCE && !may_ask_server())
+        return;
+    try_start(device, patience);
+    while (patience != DEVICE_AT_ONCE && device_state(device) == DEVICE_UNTRIED &&
+           device_has_server() && !may_ask_server() && accel_now_ms() < until_ms) {
+        syscall(SYS_nanosleep, &again, NULL); /* no place where a thread is cancelled */
+        try_start(device, patience);
+    }
 }
 
 /* ---- On a thread of its own ---- */
@@ -405,9 +443,11 @@ void device_leave_server(struct dispatch_device *device)
     start_anew(device);
 }
 
-void device_lose_server(struct dispatch_device *device)
+void device_lose_server(struct dispatch_device *device, const char *why)
 {
     const struct gpu_config config = config_of();
+    if (why[0])
+        report_server_lost(why);
     /* Without a GPU that this process could open, the next calls look for a server, too. */
     if (!atomic_load(&device->has_none_here) && gpu_may_exist(&config, false))
         start_anew(device);

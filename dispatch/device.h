@@ -86,6 +86,7 @@ bool device_has_no_thread(const struct dispatch_device *device);
 /* Starts CUDA on the calling thread, or waits for the thread that does. Does nothing in the child
  * of a vfork(2). */
 enum device_patience {
+    DEVICE_AT_ONCE, /* a server whose device starts is not waited for: the device stays untried */
     DEVICE_SOME_SECONDS, /* that thread may wait for the dynamic linker's lock, which this one may
                             hold */
     DEVICE_WITHOUT_END   /* the CPU cannot run the call */
@@ -107,8 +108,8 @@ bool device_is_remote(const struct dispatch_device *device);
 void device_leave_server(struct dispatch_device *device);
 
 /* The process that owns it has ended: the next call that gains looks for another one, or starts
- * CUDA here. */
-void device_lose_server(struct dispatch_device *device);
+ * CUDA here. why: for the log; empty: it has a line of that. */
+void device_lose_server(struct dispatch_device *device, const char *why);
 
 /* Call it after a call on the device: if that has failed meanwhile, frees the memory that the call
  * has left idle. */

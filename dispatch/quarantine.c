@@ -85,7 +85,7 @@ static void leave_what_failed(struct dispatch_device *device, const struct accel
         leave_lapack(device, routine, host->failure);
         break;
     case GPU_BLAME_SERVER:
-        device_lose_server(device);
+        device_lose_server(device, host->failure);
         break;
     case GPU_BLAME_ROUTINE:
         leave_routine(device, routine, host->failure);

@@ -401,11 +401,15 @@ static void see_to_gpu(struct task *task)
             gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
         problem_describe(&task->problem);
         decide_after_start(task);
+        if (device_state(device) == DEVICE_UNTRIED && copies_host_can_read(call))
+            keep_on_cpu(task, ACCEL_WARMING); /* of a server's that has not started in time */
         return;
     }
     if (device_state(device) == DEVICE_UNTRIED && device_has_server()) {
-        device_start_now(device, DEVICE_SOME_SECONDS);
+        device_start_now(device, DEVICE_AT_ONCE);
         decide_after_start(task);
+        if (device_state_is_open(device_state(device))) /* the server's device starts */
+            keep_on_cpu(task, ACCEL_WARMING);
         return;
     }
     const double gain_ms = decision->est_cpu_ms -

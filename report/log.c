@@ -189,6 +189,25 @@ static void put_pinned(const struct accel_record *record, bool json)
     end_log_line(&line);
 }
 
+static void put_server_lost(const char *reason, bool json)
+{
+    struct report_line line;
+    begin_log_line(&line, json);
+    line_string(&line, "event", "server_lost");
+    line_words(&line, "reason", reason);
+    end_log_line(&line);
+}
+
+static void text_server_lost(const char *reason)
+{
+    put_server_lost(reason, false);
+}
+
+static void json_server_lost(const char *reason)
+{
+    put_server_lost(reason, true);
+}
+
 /* Calls inside others are a part of those, which have a line. */
 static void whole_decision(const struct accel_record *record)
 {
@@ -241,11 +260,16 @@ static void json_pinned(const struct accel_record *record)
 
 void log_start(enum accel_log_level level, const char *to, double from_ms)
 {
-    static const struct report_sink text = {.decision = whole_decision, .pinned = whole_pinned},
+    static const struct report_sink text = {.decision = whole_decision,
+                                            .pinned = whole_pinned,
+                                            .server_lost = text_server_lost},
                                     moves = {.decision = text_decision,
                                              .event = put_event,
-                                             .pinned = text_pinned},
-                                    json = {.decision = json_decision, .pinned = json_pinned};
+                                             .pinned = text_pinned,
+                                             .server_lost = text_server_lost},
+                                    json = {.decision = json_decision,
+                                            .pinned = json_pinned,
+                                            .server_lost = json_server_lost};
     static const struct report_sink *const sinks[] = {
         [ACCEL_LOG_DECISIONS] = &text, [ACCEL_LOG_MOVES] = &moves, [ACCEL_LOG_JSON] = &json};
     file = to;

@@ -97,6 +97,13 @@ void report_pinned(const struct accel_record *record)
             sinks[i]->pinned(record);
 }
 
+void report_server_lost(const char *reason)
+{
+    for (int i = 0; i < count; i++)
+        if (sinks[i]->server_lost)
+            sinks[i]->server_lost(reason);
+}
+
 void report_end(void)
 {
     for (int i = 0; i < count; i++)

@@ -22,6 +22,8 @@ struct report_sink {
                   const struct gpu_steps *steps);
     /* Calls from one place have lost on the GPU, and stay on the CPU from here on. */
     void (*pinned)(const struct accel_record *record);
+    /* The process that owns the GPU (gpu/remote/) has ended, or does not answer. */
+    void (*server_lost)(const char *reason);
     /* At exit. */
     void (*end)(void);
     bool whole_calls; /* takes no `inner` record */
@@ -52,6 +54,7 @@ void report_event(const struct accel_record *record, const struct gpu_event *eve
 void report_steps(const struct accel_record *record, const char *device,
                   const struct gpu_steps *steps);
 void report_pinned(const struct accel_record *record);
+void report_server_lost(const char *reason);
 void report_end(void);
 
 #endif

@@ -49,13 +49,18 @@ static struct gpu_device *try_socket(struct checks *checks, const char *path)
     struct wire_welcome welcome = {.area_bytes = 0};
     struct lane lane;
     if (!lane_open(&lane, path, &welcome, why)) {
-        tell_refusal(checks, path, &welcome, why);
+        if (welcome.starting)
+            checks_add(checks, CHECK_OK, what, "",
+                       "%s: its GPU is starting; calls run on the CPU until it has", path);
+        else
+            tell_refusal(checks, path, &welcome, why);
         return NULL;
     }
     lane_close(&lane);
     char asked[REMOTE_PATH_BYTES];
     remote_prepare(path);
-    struct gpu_device *device = remote_start(asked, why);
+    bool starting;
+    struct gpu_device *device = remote_start(asked, why, &starting);
     if (device)
         checks_add(checks, CHECK_OK, what, "",
                    "%s: %s, gpu%d; it is of this build, and takes operands of %.1f GB in all", path,

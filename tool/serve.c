@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,11 +161,14 @@ static const struct option_row rows[] = {
 struct serving {
     struct listener listener;
     int signals;
-    struct gpu_device *device;
+    int parent;                        /* of --detach, that waits for the server; -1: none */
+    struct gpu_device *_Atomic device; /* NULL: it starts */
+    atomic_bool has_none;              /* that could be started */
 };
 
 /* ---- The device ---- */
 
+/* Says so when it has started. */
 static bool start_device(struct serving *serving)
 {
     struct accel_settings settings;
@@ -171,8 +176,42 @@ static bool start_device(struct serving *serving)
     settings_read_whole(&settings, NULL);
     complaints_say();
     const struct gpu_config config = device_config(&settings);
-    serving->device = gpu_start(&config, why);
-    return serving->device || complain(false, "accel serve: no GPU: %s\n", why);
+    struct gpu_device *const device = gpu_start(&config, why);
+    if (!device)
+        return complain(false, "accel serve: no GPU: %s\n", why);
+    atomic_store(&serving->device, device);
+    return true;
+}
+
+static void say_ready(const struct serving *serving)
+{
+    const char *path = serving->listener.path;
+    printf("accel serve: %s, at %s\n", gpu_info(atomic_load(&serving->device))->name,
+           path[0] ? path : "a socket without a path");
+    stream_flush(stdout);
+    if (serving->parent >= 0)
+        detach_done(serving->parent);
+}
+
+static void *run_start_thread(void *argument)
+{
+    struct serving *const serving = argument;
+    if (start_device(serving))
+        say_ready(serving);
+    else
+        atomic_store(&serving->has_none, true);
+    return NULL;
+}
+
+/* Starts it while clients are told that it starts: they can connect already. */
+static bool start_device_beside(struct serving *serving)
+{
+    pthread_t thread;
+    const int error = pthread_create(&thread, NULL, run_start_thread, serving);
+    if (error)
+        return complain(false, "accel serve: no thread can start the GPU: %s\n", strerror(error));
+    pthread_detach(thread);
+    return true;
 }
 
 /* ---- The service ---- */
@@ -193,14 +232,20 @@ static int64_t memory_most(const struct serve_options *options)
     return options->memory_mib > 0 ? (int64_t)options->memory_mib << 20 : 2 * area_bytes(options);
 }
 
-static void accept_clients(const struct serving *serving, int64_t bytes)
+static void accept_clients(struct serving *serving, int64_t bytes)
 {
     int client;
     while ((client = accept4(serving->listener.socket, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-        served_client_begin(client, serving->device, bytes);
+        served_client_begin(client, atomic_load(&serving->device), bytes);
 }
 
-static void serve_until_end(const struct serving *serving, const struct serve_options *options)
+static bool has_failed(struct serving *serving)
+{
+    struct gpu_device *const device = atomic_load(&serving->device);
+    return device ? gpu_has_failure(device) : atomic_load(&serving->has_none);
+}
+
+static void serve_until_end(struct serving *serving, const struct serve_options *options)
 {
     const int64_t bytes = area_bytes(options);
     double busy_ms = accel_now_ms();
@@ -210,9 +255,9 @@ static void serve_until_end(const struct serving *serving, const struct serve_op
         poll(event, 2, BEAT_MS);
         accept_clients(serving, bytes);
         served_clients_beat();
-        if (served_clients() > 0)
+        if (served_clients() > 0 || !atomic_load(&serving->device))
             busy_ms = accel_now_ms();
-    } while (!(event[1].revents & POLLIN) && !gpu_has_failure(serving->device) &&
+    } while (!(event[1].revents & POLLIN) && !has_failed(serving) &&
              (options->idle_s == 0 || accel_now_ms() - busy_ms < 1e3 * options->idle_s));
 }
 
@@ -231,28 +276,35 @@ static bool watch_signals(struct serving *serving)
 }
 
 /* Of a socket at which root listens, programs know that it is root's (wire_trusts()): so that comes
- * first, where the server is to have another account. */
+ * first, where the server is to have another account. Programs that have connected to systemd's
+ * socket are there already. */
 static bool start_serving(struct serving *serving, struct serve_options *options)
 {
     options->rules.everyone = listener_is_for_others(&serving->listener);
     options->rules.memory_most = memory_most(options);
     options->rules.wait_most_ms = 1e3 * options->wait_s;
     served_users_prepare(&options->rules);
-    if (!options->account)
-        return start_device(serving) && listener_open(&serving->listener);
-    return listener_open(&serving->listener) && account_become(options->account) &&
-           start_device(serving);
+    if (!options->account && !serving->listener.given) {
+        const bool started = start_device(serving) && listener_open(&serving->listener);
+        if (started)
+            say_ready(serving);
+        return started;
+    }
+    return listener_open(&serving->listener) &&
+           (!options->account || account_become(options->account)) && start_device_beside(serving);
 }
 
 static int serve(const struct command *command, int argc, char **argv)
 {
-    struct serve_options options = {
-        .idle_s = 600, .wait_s = 60, .chunked_kib = 64, .access = {.mode = MODE_OF_GROUP, .gid = -1}};
-    struct serving serving = {.signals = -1};
+    struct serve_options options = {.idle_s = 600,
+                                    .wait_s = 60,
+                                    .chunked_kib = 64,
+                                    .access = {.mode = MODE_OF_GROUP, .gid = -1}};
+    static struct serving serving = {.signals = -1, .parent = -1};
     struct listener *const listener = &serving.listener;
     options_read(command, argc, argv, &options);
-    const int parent = options.detach ? detach_begin() : -1;
-    if (options.detach && parent < 0)
+    serving.parent = options.detach ? detach_begin() : -1;
+    if (options.detach && serving.parent < 0)
         return 1;
     const enum listener_claim claim =
         options.detach ? detach_claim(listener, options.socket, &options.access)
@@ -264,19 +316,15 @@ static int serve(const struct command *command, int argc, char **argv)
                    : complain(1, "accel serve: another server is at %s\n", listener->path);
     if (claim == LISTENER_FAILED || !watch_signals(&serving) || !start_serving(&serving, &options))
         return 1;
-    printf("accel serve: %s, at %s\n", gpu_info(serving.device)->name,
-           listener->path[0] ? listener->path : "a socket without a path");
-    stream_flush(stdout);
-    if (options.detach)
-        detach_done(parent);
     serve_until_end(&serving, &options);
     listener_close(listener);
     served_clients_end();
+    struct gpu_device *const device = atomic_load(&serving.device);
     /* Another one can start with a device that works again. */
-    if (gpu_has_failure(serving.device))
-        return complain(1, "accel serve: the GPU has failed: %s\n", gpu_failure(serving.device));
-    gpu_stop(serving.device);
-    return 0;
+    if (device && gpu_has_failure(device))
+        return complain(1, "accel serve: the GPU has failed: %s\n", gpu_failure(device));
+    gpu_stop(device);
+    return atomic_load(&serving.has_none);
 }
 
 const struct command serve_command = {

@@ -158,7 +158,8 @@ bool lane_call(struct lane *lane, struct wire_reply *reply, struct client_copies
             beats = beat;
             heard_ms = accel_now_ms();
         }
-        if (lane_is_closed(lane) || accel_now_ms() - heard_ms > SILENCE_MS)
+        lane->is_silent = accel_now_ms() - heard_ms > SILENCE_MS;
+        if (lane_is_closed(lane) || lane->is_silent)
             return false;
     }
     *reply = lane->shared->reply;

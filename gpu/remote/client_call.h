@@ -18,8 +18,8 @@ bool client_call_run(struct lane *lane, const struct accel_call *call, struct gp
                      enum gpu_status *status);
 
 /* Has the server do the request that is in the lane: the reply is in *reply then. copies: what the
- * client does under way, or NULL. Returns false if the server has ended, or gives no sign of life.
- * The lane is of no use any more then. */
+ * client does under way, or NULL. Returns false if the server has ended, or gives no sign of life
+ * (is_silent). The lane is of no use any more then. */
 bool lane_call(struct lane *lane, struct wire_reply *reply, struct client_copies *copies);
 
 #endif

@@ -101,6 +101,12 @@ static bool greet(struct lane *lane, struct wire_welcome *welcome, char *why)
         !receive(lane->socket, welcome, &memory))
         return refuse(why, "the server does not answer", errno);
     welcome->why[sizeof welcome->why - 1] = '\0';
+    if (welcome->starting && !wire_is_other(&welcome->server)) {
+        if (memory >= 0)
+            close(memory);
+        return refuse(why, "the server's GPU is starting", 0);
+    }
+    welcome->starting = false;
     const bool other = wire_is_other(&welcome->server), refused = welcome->why[0] != '\0';
     lane->chunked_from = welcome->chunked_from;
     const bool mapped =

@@ -14,10 +14,12 @@ struct lane {
     char *area;
     int64_t area_bytes;
     int64_t chunked_from; /* struct wire_welcome */
+    bool is_silent;       /* the server has given no sign of life */
 };
 
 /* Opens a lane to the server whose socket is there. Returns false if there is none, it is of
- * another build, or it refuses; why: one line. Waits for a second or two at most. */
+ * another build, its device starts (welcome->starting), or it refuses; why: one line. Waits for a
+ * second or two at most. */
 bool lane_open(struct lane *lane, const char *path, struct wire_welcome *welcome,
                char why[GPU_FAILURE_BYTES]);
 void lane_close(struct lane *lane);

@@ -173,13 +173,17 @@ static bool know_device(const struct gpu_info *info)
     return true;
 }
 
-/* Opens the place's lane, if it is not open. path: of the server that was asked. */
+/* Opens the place's lane, if it is not open. path: of the server that was asked; *starting: its
+ * device starts. */
 static bool open_place(struct lane_place *place, char path[REMOTE_PATH_BYTES],
-                       char why[GPU_FAILURE_BYTES])
+                       char why[GPU_FAILURE_BYTES], bool *starting)
 {
-    struct wire_welcome welcome;
+    struct wire_welcome welcome = {.starting = false};
     why[0] = '\0';
-    if (place->open || !find_socket(path) || !lane_open(&place->lane, path, &welcome, why))
+    const bool opened =
+        !place->open && find_socket(path) && lane_open(&place->lane, path, &welcome, why);
+    *starting = welcome.starting;
+    if (!opened)
         return place->open;
     welcome.info.id[sizeof welcome.info.id - 1] = '\0';
     pthread_mutex_lock(&lock);
@@ -209,11 +213,28 @@ bool remote_takes(const struct accel_call *call)
 #define QUIET_MS 1000
 static _Atomic double quiet_until_ms;
 
+/* Whether the log has a line of the server that is not there any more. */
+static atomic_bool is_lost;
+
+/* Says why the call has no server: once, until one has computed again. why: empty: it has not been
+ * looked for. */
+static void lose_server(struct gpu_host *host, const char *why)
+{
+    char reason[GPU_FAILURE_BYTES];
+    struct accel_text text;
+    text_start(&text, reason, sizeof reason);
+    text_string(&text, why);
+    text_end(&text);
+    strcpy(host->failure, reason[0] && !atomic_exchange(&is_lost, true) ? reason : "");
+    host->blame = GPU_BLAME_SERVER;
+}
+
 /* A server that has ended is looked for once more: another one may have taken its place. */
 static enum gpu_status run(struct gpu_device *device, const struct accel_call *call,
                            struct gpu_host *host)
 {
     enum gpu_status status = GPU_ERROR;
+    const char *why = "";
     (void)device;
     if (!remote_takes(call) || host->placed || host->shared || host->peer_tiles)
         return GPU_UNSUPPORTED;
@@ -222,18 +243,25 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
         if (!place)
             return host->hurries ? GPU_BUSY : GPU_NO_MEMORY;
         char path[REMOTE_PATH_BYTES];
-        const bool opened = open_place(place, path, host->failure);
+        bool starting;
+        const bool opened = open_place(place, path, host->failure, &starting);
         const bool answers = opened && client_call_run(&place->lane, call, host, &status);
+        if (!why[0])
+            why = !opened                 ? host->failure
+                  : place->lane.is_silent ? "the server has given no sign of life for 10 s"
+                                          : "the server has ended";
         give_place(place, answers);
-        if (answers)
+        if (answers) {
+            atomic_store(&is_lost, false);
             return status;
+        }
         if (!opened)
             break;
     }
     if (accel_now_ms() >= atomic_load(&quiet_until_ms))
         atomic_store(&quiet_until_ms, accel_now_ms() + QUIET_MS);
     atomic_store(&looked_ms, INT64_MIN / 2);
-    host->blame = GPU_BLAME_SERVER;
+    lose_server(host, why);
     return GPU_ERROR;
 }
 
@@ -307,13 +335,15 @@ static const struct gpu_device_functions functions = {.run = run,
                                                       .unpin = no_unpin,
                                                       .stop = stop};
 
-struct gpu_device *remote_start(char path[REMOTE_PATH_BYTES], char why[GPU_FAILURE_BYTES])
+struct gpu_device *remote_start(char path[REMOTE_PATH_BYTES], char why[GPU_FAILURE_BYTES],
+                                bool *starting)
 {
     struct lane_place *const place = take_place();
     why[0] = path[0] = '\0';
+    *starting = false;
     if (!place)
         return NULL;
-    const bool opened = open_place(place, path, why);
+    const bool opened = open_place(place, path, why, starting);
     if (opened)
         remote.common.functions = &functions;
     give_place(place, opened);

@@ -23,8 +23,9 @@ bool remote_is_there(void);
 enum { REMOTE_PATH_BYTES = 108 }; /* of a socket's address */
 
 /* Connects, like gpu_start(): returns NULL if there is no server that takes this process. path: of
- * the one that was asked. */
-struct gpu_device *remote_start(char path[REMOTE_PATH_BYTES], char why[GPU_FAILURE_BYTES]);
+ * the one that was asked. *starting: it will, when its device has started; ask again. */
+struct gpu_device *remote_start(char path[REMOTE_PATH_BYTES], char why[GPU_FAILURE_BYTES],
+                                bool *starting);
 
 /* Whether a server can run a call: one of BLAS or LAPACK, whose operands are in host memory and
  * have room in a lane. */

@@ -354,6 +354,7 @@ def test_a_server_that_gives_no_sign_of_life(own_server):
     server.process.send_signal(signal.SIGCONT)
     assert stdout.count(" 0 wrong") == 2
     assert outcomes(parse_log(stderr)) == [GPU, ("cpu", "error")]
+    assert stderr.count(' event=server_lost reason="the server has given no sign of life for 10 s"\n') == 1
 
 
 def test_a_client_that_stops_while_it_is_to_copy(own_server):

@@ -25,9 +25,9 @@ enum { CLIENTS_MOST = WIRE_CLIENTS_MOST };
 struct served_client {
     struct served_client *next;
     int socket;
-    struct gpu_device *device;
-    struct served_user *user; /* NULL: not known yet */
-    struct wire_lane *lane;   /* NULL: none yet */
+    struct gpu_device *device; /* NULL: it starts */
+    struct served_user *user;  /* NULL: not known yet */
+    struct wire_lane *lane;    /* NULL: none yet */
     struct served_copies copies;
     int64_t area_bytes;
     int pid;
@@ -126,7 +126,8 @@ static void tell_places(struct wire_state *state, struct gpu_device *device, con
     state->waiting_small = places.waiting_small;
     state->waiting_large = places.waiting_large;
     state->running = places.running;
-    gpu_count_memory(device, user, &state->device_bytes, &state->cached_bytes);
+    if (device)
+        gpu_count_memory(device, user, &state->device_bytes, &state->cached_bytes);
 }
 
 /* Tells who asks, if that is of this build, what has been done so far. */
@@ -141,7 +142,7 @@ static void answer(const struct served_client *asks, struct wire_hello *hello)
     const double now_ms = accel_now_ms();
     wire_hello(&state->server);
     state->pid = getpid();
-    strcpy(state->gpu, gpu_info(asks->device)->name);
+    strcpy(state->gpu, asks->device ? gpu_info(asks->device)->name : "the GPU is starting");
     pthread_mutex_lock(&lock);
     state->up_ms = now_ms - began_ms;
     const bool sees_all = served_user_sees_all(asks->user);
@@ -178,7 +179,9 @@ static bool greet(struct served_client *client)
         send_welcome(client->socket, &welcome, -1);
         return false;
     }
-    return make_lane(client, &welcome);
+    welcome.starting = !client->device;
+    return welcome.starting ? send_welcome(client->socket, &welcome, -1) && false
+                            : make_lane(client, &welcome);
 }
 
 /* ---- Its calls ---- */

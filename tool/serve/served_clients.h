@@ -7,7 +7,7 @@
 #include "gpu/device/gpu.h"
 
 /* Serves a connection that has just been made, on a thread of its own, until the client leaves.
- * Closes the socket. */
+ * Closes the socket. device: NULL: it starts, and the client is told so. */
 void served_client_begin(int socket, struct gpu_device *device, int64_t area_bytes);
 
 /* Returns how many there are. */
