@@ -23,7 +23,7 @@ static bool may_be_client(uint32_t uid)
     return rules->everyone || uid == 0 || uid == geteuid();
 }
 
-static double weight_of(uint32_t uid)
+static double find_weight(uint32_t uid)
 {
     for (int i = rules->weights - 1; i >= 0; i--) /* the last word counts */
         if (rules->weight[i].uid == uid)
@@ -42,7 +42,7 @@ static struct served_user *find_user(uint32_t uid)
     /* 0 is nobody's number: see struct gpu_user. */
     *user = (struct served_user){.gpu = {(uint64_t)uid + 1, rules->memory_most},
                                  .uid = uid,
-                                 .weight = weight_of(uid),
+                                 .weight = find_weight(uid),
                                  .wait_most_ms = rules->wait_most_ms,
                                  .next = users};
     return users = user;
