@@ -333,7 +333,7 @@ const struct command serve_command = {
     .options = rows,
     .doc =
         "Starts CUDA once, and runs the calls of all processes of this user that libaccel is "
-        "loaded into.\v"
+        "loaded into; of others, too, where --group or --mode says so.\v"
         "Programs find it by themselves (ACCEL_SERVER=auto): they load nothing of CUDA's, need not "
         "wait for its start, and their forked children use the GPU, too. It ends by SIGTERM, and "
         "when nobody has needed it for a while. systemd may hand over the socket (LISTEN_FDS). The "
