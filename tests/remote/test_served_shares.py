@@ -124,6 +124,17 @@ def test_kept_inputs_are_counted(place):
     assert program.wait(60) == 0
 
 
+def test_a_client_that_sleeps_holds_nothing_of_the_device(place):
+    """Kept inputs stay for ten seconds."""
+    place.serve(delay_us=0)
+    program = place.begin("dgemm:1000:5", f"await:{place.socket}.go", "dgemm:1000:2", ACCEL_RESIDENT="hash")
+    wait_for(lambda: place.metrics()["kept_bytes"] > 0)
+    wait_for(lambda: place.metrics()["device_bytes"] == 0)
+    assert (place.metrics()["lanes"], place.metrics()["running"]) == (1, 0)
+    Path(f"{place.socket}.go").touch()
+    assert program.communicate(timeout=60)[0].count(" 0 wrong") == 2
+
+
 def test_no_call_waits_for_ever(place):
     """One that gets no place in time is its program's CPU's."""
     place.serve("--wait=0")
