@@ -167,7 +167,7 @@ def test_calls_of_a_user_have_so_much_memory(place):
     assert done.returncode == 0
     assert done.stdout.count(" 0 wrong") == 7
     assert set(outcomes(lines_for(done))) <= {("gpu0", "forced"), ("cpu", "no_memory"), ("cpu", "unsupported")}
-    # What calls have left idle counts there, too. Without --memory, a product of order 900 alone has 19 MB.
+    # With what calls have left idle. Without --memory, a product of order 900 alone has 19 MB.
     assert place.metrics()["device_bytes"] < 8 << 20
 
 
