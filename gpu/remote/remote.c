@@ -173,6 +173,17 @@ static bool know_device(const struct gpu_info *info)
     return true;
 }
 
+/* Whether calls of other threads have lanes. */
+static bool others_have_lanes(void)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < LANES && !found; i++)
+        found = remote.lane[i].open;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 /* Opens the place's lane, if it is not open. path: of the server that was asked; *starting: its
  * device starts. */
 static bool open_place(struct lane_place *place, char path[REMOTE_PATH_BYTES],
@@ -255,6 +266,8 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
             atomic_store(&is_lost, false);
             return status;
         }
+        if (!opened && others_have_lanes()) /* one cannot be made here any more: in a sandbox */
+            return host->hurries ? GPU_BUSY : GPU_NO_MEMORY;
         if (!opened)
             break;
     }
