@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file/file.h"
+#include "base/file/file_identity.h"
 
 /* A pipe gives what is in it, not what is asked for. */
 static void test_read_goes_on_to_the_end(void **state)
@@ -81,12 +83,43 @@ static void test_folder_of_a_path(void **state)
     assert_int_equal(errno, ENAMETOOLONG);
 }
 
+/* Of a descriptor under this number. Ends a child with 0 where it is another number's then. */
+static void move_in_child(int number, rlim_t limit, int least)
+{
+    const struct rlimit files = {limit, limit};
+    struct file_identity file;
+    if (dup2(open("/dev/null", O_RDONLY), number) != number || setrlimit(RLIMIT_NOFILE, &files))
+        _exit(2);
+    file_identify(number, &file);
+    const int high = file_move_high(number);
+    _exit(!(high >= least && high < (int)limit && file_is(high, &file) &&
+            fcntl(high, F_GETFD) == FD_CLOEXEC && (high == number || !file_is(number, &file))));
+}
+
+static void test_descriptors_go_to_high_numbers(void **state)
+{
+    static const struct {
+        int number, limit, least;
+    } cases[] = {{0, 1000, 200}, {30, 1000, 200}, {0, 50, 3}, {30, 50, 3}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status;
+        pid_t pid = fork();
+        if (pid == 0)
+            move_in_child(cases[i].number, (rlim_t)cases[i].limit, cases[i].least);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(file_move_high(-1), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read_goes_on_to_the_end),
         cmocka_unit_test(test_write_tells_what_is_written),
         cmocka_unit_test(test_folder_of_a_path),
+        cmocka_unit_test(test_descriptors_go_to_high_numbers),
     };
     return cmocka_run_group_tests_name("file", tests, NULL, NULL);
 }
