@@ -288,7 +288,7 @@ help:
 	@echo 'make asan          the suite under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make tsan          the tests with threads under ThreadSanitizer'
 	@echo 'make sanitize      both'
-	@echo 'make test-served   tests of results, with a server that has the test GPU in place of each program (half an hour)'
+	@echo 'make test-served   tests of results, with a server that has the test GPU in place of each program (half an hour; SERVED=... some)'
 	@echo 'make faults        makes each CUDA call of each operation fail, and prints a table (half an hour)'
 	@echo 'make clang         builds all with clang, and runs the part of the suite that depends on the compiler'
 	@echo 'make coverage      the suite with a build that counts, and which branches of shim/ and gpu/cuda/ no test takes (an hour)'
