@@ -18,12 +18,16 @@ unsigned client_copies_of(const struct accel_call *call, int64_t least_bytes)
 
 /* ---- Where they are ---- */
 
+/* Of less, it is not asked whether there is so much: a sandbox may forbid that. */
+#define LARGE_BYTES ((int64_t)1 << 30)
+
 /* Takes memory beside a matrix that the call reads and writes. */
 static bool take_beside(struct host_rectangle *result)
 {
     const int64_t bytes = result->rows * result->cols * result->size;
     result->ld = result->rows;
-    result->host = malloc((size_t)bytes + 1);
+    const bool has = bytes < LARGE_BYTES || host_memory_has((double)bytes);
+    result->host = has ? malloc((size_t)bytes + 1) : NULL;
     host_memory_prefer_huge(result->host, bytes);
     return result->host;
 }
