@@ -101,7 +101,7 @@ static bool greet(struct lane *lane, struct wire_welcome *welcome, char *why)
         !receive(lane->socket, welcome, &memory))
         return refuse(why, "the server does not answer", errno);
     welcome->why[sizeof welcome->why - 1] = '\0';
-    if (welcome->starting && !wire_is_other(&welcome->server)) {
+    if (!wire_is_other(&welcome->server) && welcome->starting) {
         if (memory >= 0)
             close(memory);
         return refuse(why, "the server's GPU is starting", 0);
