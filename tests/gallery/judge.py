@@ -12,6 +12,8 @@ from regress.compare import NUMBER, last_digit, skeleton, value
 NETWORK = re.compile(r"URLError|Connection refused|ConnectionRefused|ProxyError|Max retries exceeded|cannot open URL|name resolution")
 MISSING = re.compile(r"(?:ModuleNotFoundError: No module named|there is no package called|ImportError:).*")
 ERROR = re.compile(r"(?i)[\w.]*error\b")
+# joblib's words where the kernel ends a worker at the limit of the processor's time.
+WORKER_ENDED = re.compile(r"exit codes of the workers are \{SIG(?:KILL|XCPU)\(")
 NO_REASON = re.compile(r"ignoring const execution_exception|^Execution halted|^Calls: ")
 # Same text and numbers; then why there is nothing to say; then what is wrong.
 FINE = ("same", "rounding", "sensitive", "not repeatable")
@@ -144,7 +146,7 @@ def judge(example, limit, run=run, extra={}):
     row.update(calls=gpu.calls, gpu=gpu.gpu)
     if not (without.loaded and gpu.loaded):
         return end("NOT ACTIVE", "libaccel was not in the example's process")
-    if gpu.end == "too long":
+    if gpu.end == "too long" or gpu.end != "ok" and any(map(WORKER_ENDED.search, gpu.texts["stderr"])):
         return end("too long alone", "on the test GPU, which is no fast one")
     if gpu.end != "ok":
         return end("FAILS on the GPU", f"{gpu.end}: {gpu.texts['stderr'][-1:]}")

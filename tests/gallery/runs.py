@@ -43,6 +43,8 @@ Output = collections.namedtuple("Output", "end seconds texts arrays loaded calls
 # What differs from run to run by nature: addresses, times of day, dates, the seconds in a file.
 CHANGING = [(r"\b0x[0-9a-fA-F]{6,}\b", "0x"), (r"\b\d\d:\d\d:\d\d\b", "hh:mm:ss"), (r"\(D:20\d{12}\)", "(date)"),
             (re.escape(tempfile.gettempdir()) + r"/[\w./-]*", "TMPDIR")]
+# The second is what Matplotlib says of its first start in a home, if that takes more than 5 s.
+LEFT_OUT = ("accel: ", "Matplotlib is building the font cache")
 
 
 def drawn(pdf):
@@ -55,7 +57,7 @@ def lines_of(data):
     text = drawn(data.decode(errors="replace"))
     for pattern, same in CHANGING:
         text = re.sub(pattern, same, text)
-    return [line for line in text.splitlines() if not line.startswith("accel: ")]
+    return [line for line in text.splitlines() if not line.startswith(LEFT_OUT)]
 
 
 def how_it_ended(process, limit):

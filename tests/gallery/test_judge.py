@@ -156,6 +156,13 @@ def row(verdict, name="R/toy/one", gpu=1):
     return {"name": name, "verdict": verdict, "note": "", "gpu": gpu}
 
 
+def test_a_worker_that_the_limit_has_ended():
+    """joblib ends the program by an error of its own."""
+    said = "The exit codes of the workers are {SIGKILL(-9), EXIT(0)}"
+    assert judged(output("x 1"), output("x 1"), output(end="exit status 1", errors=[said]))["verdict"] == "too long alone"
+    assert judged(output("x 1"), output("x 1"), output(end="exit status 1", errors=["The exit codes of the workers are {SIGSEGV(-11)}"]))["verdict"] == "FAILS on the GPU"
+
+
 def test_what_fails_the_whole():
     assert not faults([row("same"), row("sensitive"), row("fails alone", "R/toy/two")], {})
     assert faults([row("DIFFERS on the GPU")], {}) and faults([row("NOT ACTIVE")], {})
@@ -177,6 +184,10 @@ def test_times_may_be_others_without_a_gpu():
 def test_what_changes_by_nature():
     text = f"<A at 0x7f0012345678> 12:30:59 {tempfile.gettempdir()}/accel-gallery-x_1/cwd\naccel: hint\n2"
     assert lines_of(text.encode()) == ["<A at 0x> hh:mm:ss TMPDIR", "2"]
+
+
+def test_what_matplotlib_says_of_a_slow_start_is_left_out():
+    assert lines_of(b"Matplotlib is building the font cache; this may take a moment.\n1.5\n") == ["1.5"]
 
 
 def test_of_a_file_of_pages_what_is_drawn():
