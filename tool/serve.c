@@ -164,6 +164,8 @@ struct serving {
     int parent;                        /* of --detach, that waits for the server; -1: none */
     struct gpu_device *_Atomic device; /* NULL: it starts */
     atomic_bool has_none;              /* that could be started */
+    pthread_t starter;
+    bool has_starter;
 };
 
 /* ---- The device ---- */
@@ -206,12 +208,19 @@ static void *run_start_thread(void *argument)
 /* Starts it while clients are told that it starts: they can connect already. */
 static bool start_device_beside(struct serving *serving)
 {
-    pthread_t thread;
-    const int error = pthread_create(&thread, NULL, run_start_thread, serving);
+    const int error = pthread_create(&serving->starter, NULL, run_start_thread, serving);
     if (error)
         return complain(false, "accel serve: no thread can start the GPU: %s\n", strerror(error));
-    pthread_detach(thread);
+    serving->has_starter = true;
     return true;
+}
+
+/* Nobody may leave a process that is in the middle of CUDA's start. */
+static void await_start(struct serving *serving)
+{
+    if (serving->has_starter)
+        pthread_join(serving->starter, NULL);
+    serving->has_starter = false;
 }
 
 /* ---- The service ---- */
@@ -317,6 +326,7 @@ static int serve(const struct command *command, int argc, char **argv)
     if (claim == LISTENER_FAILED || !watch_signals(&serving) || !start_serving(&serving, &options))
         return 1;
     serve_until_end(&serving, &options);
+    await_start(&serving);
     listener_close(listener);
     served_clients_end();
     struct gpu_device *const device = atomic_load(&serving.device);

@@ -31,7 +31,8 @@ void pinned_ring_free(struct pinned_ring *ring)
     ring->memory = NULL;
 }
 
-/* Each call may have another one's memory. */
+/* Each call may have another one's memory. What is this process's own does not go through memory
+ * that another one may write to: it has the wide ring's, buffer by buffer. */
 static enum gpu_status prepare_shared(struct stream_ctx *ctx)
 {
     struct packer *packer = ctx->packer;
@@ -40,6 +41,7 @@ static enum gpu_status prepare_shared(struct stream_ctx *ctx)
     if (!packer->pinned)
         GPU_TRY(GPU_CHECK(cuMemHostRegister, packer->memory, (size_t)PACKER_RING_BYTES, 0));
     packer->pinned = true;
+    GPU_TRY(pinned_ring_prepare(&ctx->wide, WIDE_RING_BUFFERS));
     ctx->shared.memory = packer->memory;
     return pinned_ring_prepare(&ctx->shared, WIDE_RING_BUFFERS);
 }

@@ -54,7 +54,9 @@ static struct pipeline_chunk *next_chunk(struct pipeline *p, struct pipeline_dir
                                  .left = d->parts};
     if (copy->of.lent)
         c->pack.chunk = (struct pack_chunk){0, host->cols, 0, host->rows};
-    c->pack.packed = d->ring->memory + (int64_t)at * PINNED_BUFFER_BYTES;
+    const bool is_own = d->ring == &p->ctx->shared && !host->packer;
+    const struct pinned_ring *ring = is_own ? &p->ctx->wide : d->ring;
+    c->pack.packed = ring->memory + (int64_t)at * PINNED_BUFFER_BYTES;
     c->pack.parts = d->parts;
     c->pack.ld = pack_buffer_ld(host, &c->pack.chunk, ld);
     if (copy->old)

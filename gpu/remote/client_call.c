@@ -15,8 +15,7 @@ static bool goes_in(const struct accel_call *call, const struct accel_span *x)
     return accel_is_read(call, x) || (writes && call->op->traits.group == ACCEL_LAPACK);
 }
 
-/* Returns a vector, or matrix number k of a batch. */
-static struct host_rectangle operand_rectangle(const struct accel_span *x, int64_t k)
+struct host_rectangle client_call_rectangle(const struct accel_span *x, int64_t k)
 {
     if (x->inc == 0)
         return host_whole(accel_matrix_of(x, k), x->rows, x->cols, x->ld, gpu_size_of(x));
@@ -70,7 +69,7 @@ static void send_operands(const struct lane *lane, const struct accel_call *call
         if (request->operand[i].at < 0 || !goes_in(call, x))
             continue;
         for (int64_t k = 0; k < wire_matrices(call, x); k++) {
-            const struct host_rectangle from = operand_rectangle(x, k);
+            const struct host_rectangle from = client_call_rectangle(x, k);
             pack_matrix_pack(lane->area + request->operand[i].at + k * wire_bytes(x), &from,
                              from.rows);
         }
@@ -85,7 +84,7 @@ static void fetch_results(const struct lane *lane, const struct accel_call *call
         if (at[i] < 0 || !(x->access & ACCEL_WRITE))
             continue;
         for (int64_t k = 0; k < wire_matrices(call, x); k++) {
-            struct host_rectangle to = operand_rectangle(x, k);
+            struct host_rectangle to = client_call_rectangle(x, k);
             to.uplo = x->triangle;
             pack_matrix_unpack(&to, lane->area + at[i] + k * wire_bytes(x), to.rows);
         }
@@ -115,8 +114,9 @@ static bool use_area(struct lane *lane)
     return true;
 }
 
-/* How often it is looked for. */
-#define LOOK_MS 100
+/* How often it is looked for; and how long its next task may take to come. */
+#define LOOK_MS   100
+#define MOMENT_MS 1
 
 /* Waits for the end of the call, or does a part of its copies. Returns false if the server asks for
  * what no server asks for. */
@@ -131,8 +131,13 @@ static bool wait_or_copy(struct lane *lane, struct client_copies *copies)
     }
     if (!client_copies_attend(copies, &idle))
         return false;
-    if (idle && turns_whose(&lane->shared->turns) == TURN_SERVER)
+    if (!idle || turns_whose(&lane->shared->turns) != TURN_SERVER)
+        return true;
+    progress_await(&shared->news, news, MOMENT_MS);
+    if (atomic_load(&shared->news.count) == news) {
+        client_copies_pause(copies);
         progress_await(&shared->news, news, LOOK_MS);
+    }
     return true;
 }
 

@@ -8,6 +8,9 @@
 
 #include "client_copies.h"
 
+/* Returns a vector, or matrix number k of an operand. */
+struct host_rectangle client_call_rectangle(const struct accel_span *x, int64_t k);
+
 /* Whether a call's operands have room in an area of so many bytes, apart from matrices that go in
  * chunks. */
 bool client_call_fits(const struct accel_call *call, int64_t area_bytes, int64_t chunked_from);

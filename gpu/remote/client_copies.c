@@ -127,9 +127,10 @@ static bool is_valid(const struct client_copies *copies, const struct wire_task 
             is_within(task->at, pack_bytes(chunk, &r, task->ld), PACKER_BYTES));
 }
 
-static void do_task(void *context, int64_t number)
+static void do_task(void *context, int64_t of_job)
 {
     struct client_copies *copies = context;
+    const int64_t number = copies->first + of_job;
     struct wire_lane *const shared = copies->lane->shared;
     const struct wire_task *task = &copies->task[number % COPY_POOL_TASKS];
     struct host_rectangle r = task_rectangle(matrix_of(copies, task), task);
@@ -185,18 +186,21 @@ static bool open_tasks(struct client_copies *copies)
         return true;
     if (!copies->begun) {
         copies->job = (struct copy_pool_job){.task = do_task, .context = copies};
+        copies->first = copies->opened;
         copy_pool_begin(&copies->job, true);
         copies->begun = true;
     }
     copies->opened = posted;
-    copy_pool_open(&copies->job, posted);
+    copy_pool_open(&copies->job, posted - copies->first);
     return true;
 }
 
 /* Tells the server which ones are done. */
 static void tell_done(struct client_copies *copies)
 {
-    const int64_t done = copies->begun ? copy_pool_done(&copies->job) : 0;
+    if (!copies->begun || copies->done == copies->opened)
+        return;
+    const int64_t done = copies->first + copy_pool_done(&copies->job);
     if (done == copies->done)
         return;
     copies->done = done;
@@ -209,9 +213,16 @@ bool client_copies_attend(struct client_copies *copies, bool *idle)
         return false;
     *idle = copies->done == copies->opened;
     if (!*idle)
-        copy_pool_attend(&copies->job, copies->done + 1);
+        copy_pool_attend(&copies->job, copies->done + 1 - copies->first);
     tell_done(copies);
     return true;
+}
+
+void client_copies_pause(struct client_copies *copies)
+{
+    if (copies->begun)
+        copy_pool_end(&copies->job);
+    copies->begun = false;
 }
 
 /* ---- The end ---- */

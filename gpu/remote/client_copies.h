@@ -20,7 +20,8 @@ struct client_copies {
     struct wire_task *beside;
     int64_t besides, room;
     int64_t opened, done;
-    bool begun; /* the copy pool is at it */
+    bool begun;    /* the copy pool is at it: */
+    int64_t first; /* from this task on */
     struct copy_pool_job job;
 };
 
@@ -34,6 +35,9 @@ struct client_copies *client_copies_begin(struct lane *lane, const struct accel_
 /* In the server's turn: does what the server asks for. *idle: there was nothing to do. Returns
  * false if it asks for what no server asks for. */
 bool client_copies_attend(struct client_copies *copies, bool *idle);
+
+/* The server has asked for nothing for a while: until it does again, the thread gets signals. */
+void client_copies_pause(struct client_copies *copies);
 
 /* Ends them; done: the call has been done, and what came down beside its matrix is written. NULL
  * may end, too. */

@@ -14,6 +14,7 @@
 #include "base/text/text.h"
 #include "gpu/device/device.h"
 #include "client_call.h"
+#include "gpu/pack/matrix.h"
 
 /* ---- Where the server is ---- */
 
@@ -286,16 +287,26 @@ static void locate(struct gpu_device *device, struct accel_span *spans, int coun
     gpu_program_locate(spans, count, batch);
 }
 
-static bool no_fetch(struct gpu_device *device, void *host, const struct accel_span *x)
+/* Operands are in this process's own memory. */
+static bool fetch(struct gpu_device *device, void *host, const struct accel_span *x)
 {
-    (void)device, (void)host, (void)x;
-    return false;
+    const struct host_rectangle from = client_call_rectangle(x, 0);
+    (void)device;
+    if (x->place != ACCEL_HOST)
+        return false;
+    pack_matrix_pack(host, &from, from.rows);
+    return true;
 }
 
-static bool no_store(struct gpu_device *device, const struct accel_span *x, const void *host)
+static bool store(struct gpu_device *device, const struct accel_span *x, const void *host)
 {
-    (void)device, (void)x, (void)host;
-    return false;
+    struct host_rectangle to = client_call_rectangle(x, 0);
+    (void)device;
+    if (x->place != ACCEL_HOST)
+        return false;
+    to.uplo = x->triangle;
+    pack_matrix_unpack(&to, host, to.rows);
+    return true;
 }
 
 static bool no_copies(struct gpu_device *device, struct gpu_copy_rates *rates)
@@ -340,8 +351,8 @@ static void stop(struct gpu_device *device)
 static const struct gpu_device_functions functions = {.run = run,
                                                       .has_cached = has_none_cached,
                                                       .locate = locate,
-                                                      .fetch = no_fetch,
-                                                      .store = no_store,
+                                                      .fetch = fetch,
+                                                      .store = store,
                                                       .measure_copies = no_copies,
                                                       .measure_paces = no_paces,
                                                       .trim = trim,

@@ -161,6 +161,23 @@ def test_matrices_larger_than_the_device(own_server):
     assert done.stdout.count(" 0 wrong") == 3
 
 
+def test_results_are_verified_here(server):
+    """Also those that overwrite what the call has read."""
+    done = start("steps", "dgemm:300:2", "solve:300:2", env=server.client(**LOG, ACCEL_POLICY="gpu", ACCEL_VERIFY="all"))
+    assert done.stdout.count(" 0 wrong") == 2
+    assert all(float(f["verify"]) < 1 for f in lines_for(done))
+    assert not said(done)
+
+
+def test_a_signal_ends_a_program_whose_call_computes(own_server):
+    server = own_server(TESTGPU_GFLOPS="0.02")
+    client = begin(server, "solve:700:1")
+    wait_for(lambda: server.lanes() == 1)
+    time.sleep(1)
+    client.terminate()
+    assert client.wait(timeout=5) == -signal.SIGTERM # of ten seconds
+
+
 IN_PROCESS = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
 
 
@@ -457,10 +474,13 @@ SEEDS = range(1, 9 if LONG else 3)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_clients_that_lie(server, seed):
-    """Whatever they ask for, the server serves on."""
+def test_clients_that_lie(own_server, seed):
+    """Whatever they ask for, and write into what they share with it, the server serves on. It may find no fault but that they
+    change what is being copied."""
+    server = own_server()
     count = -(-MESSAGES // len(SEEDS)) or (1_000_000 if LONG else 5000)
     done = start("hostile_client", server.path, seed, count, timeout=7200)
     assert done.returncode == 0, done.stderr
     assert int(re.fullmatch(rf"{count} requests, (\d+) done\n", done.stdout)[1]) > count / 20
     assert start("steps", "dgemm:100:5", "solve:100:5", env=server.client(ACCEL_POLICY="gpu")).stdout.count(" 0 wrong") == 2
+    assert [line for line in server.end().splitlines() if " what=source_changed " not in line] == []

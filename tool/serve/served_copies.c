@@ -7,8 +7,10 @@
 
 #include "base/thread/clock.h"
 
-/* A client that is asked to pack answers within this, or loses its call. */
-#define PATIENCE_MS 5000
+/* A client that is asked to pack answers within this, or loses its call; and in all its calls it
+ * does not take longer than this, and what so slow a thread would copy in. */
+#define PATIENCE_MS  5000
+#define SLOWEST_GBPS 0.1
 
 /* ---- Addresses ---- */
 
@@ -114,11 +116,14 @@ static void look(struct packer *packer, int64_t wanted)
     take_count(copies);
     if (packer->done >= wanted || packer->gone)
         return;
+    const double begun_ms = accel_now_ms();
     progress_await(&copies->lane->copies.done, (uint32_t)packer->done, MOMENT_MS);
     take_count(copies);
+    copies->waited_ms += accel_now_ms() - begun_ms;
     const double silent_ms = accel_now_ms() - copies->heard_ms;
-    if (packer->done == before && silent_ms > 100 &&
-        (silent_ms > PATIENCE_MS || wire_is_closed(copies->socket))) {
+    if (copies->waited_ms > copies->most_ms ||
+        (packer->done == before && silent_ms > 100 &&
+         (silent_ms > PATIENCE_MS || wire_is_closed(copies->socket)))) {
         packer->gone = true;
         packer->done = packer->posted;
     }
@@ -201,6 +206,10 @@ void served_copies_begin(struct served_copies *copies, const struct accel_call *
 {
     copies->call = call;
     copies->user = user;
+    copies->waited_ms = 0;
+    copies->most_ms = PATIENCE_MS;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        copies->most_ms += (double)wire_bytes(&call->span[i]) / SLOWEST_GBPS * 1e-6;
     copies->used_ring = true;
     copies->packer.posted = copies->packer.done = 0;
     copies->packer.gone = false;

@@ -13,7 +13,9 @@ struct served_copies {
     int socket; /* tells whether the client is there */
     const struct accel_call *call;
     uint64_t user;
-    double heard_ms;    /* when it last did something */
+    double heard_ms;  /* when it last did something */
+    double waited_ms; /* for it, in this call */
+    double most_ms;
     int64_t used_bytes; /* of the area, since its memory was given back */
     bool used_ring;
 };
