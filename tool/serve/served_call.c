@@ -152,6 +152,9 @@ bool served_call_read(struct accel_call *call, const struct wire_request *reques
                         : !place_operand(call, i, from, area, area_bytes))
             return false;
     }
+    /* The pivots of ?laswp say which rows it has, and the client can change them. */
+    if (call->op->traits.moves && call->span[ACCEL_x].ptr)
+        return false;
     return !accel_call_fault(call) && !accel_call_empty(call) && accel_call_is_supported(call);
 }
 
