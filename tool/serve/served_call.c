@@ -153,7 +153,8 @@ bool served_call_read(struct accel_call *call, const struct wire_request *reques
             return false;
     }
     /* The pivots of ?laswp say which rows it has, and the client can change them. */
-    if (call->op->traits.moves && call->span[ACCEL_x].ptr)
+    const enum accel_dtype x = call->span[ACCEL_x].dtype;
+    if (call->op->traits.moves && call->span[ACCEL_x].ptr && (x == ACCEL_INT32 || x == ACCEL_INT64))
         return false;
     return !accel_call_fault(call) && !accel_call_empty(call) && accel_call_is_supported(call);
 }

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory/host_memory.h"
 #include "call/matrix.h"
+#include "gpu/pack/packer.h"
 
 bool solver_note(struct solver *s, enum gpu_status status)
 {
@@ -293,29 +295,89 @@ static bool would_fit_in_panels(const struct gpu_work *work)
     return operand_bytes(work) > SMALL_PART * (double)gpu_memory(work)->available(work);
 }
 
+/* ---- In panels ---- */
+
+/* Steps in panels read and write host memory: of matrices that another process has (packer.h), they
+ * have copies. */
+struct own_copies {
+    struct accel_call call;
+    const struct accel_call *of; /* NULL: there are none */
+};
+
+static void take_copy(struct solver *s, const struct accel_span *x, struct accel_span *own)
+{
+    const struct host_rectangle there = solver_rectangle(x);
+    own->ptr = host_memory_take(there.rows * there.cols * there.size);
+    own->ld = there.rows;
+    if (!own->ptr)
+        solver_note(s, GPU_NO_MEMORY);
+    else if (!packer_read(s->work->host->packer, &there, own->ptr))
+        solver_note(s, GPU_UNSUPPORTED);
+}
+
+static void begin_copies(struct solver *s, struct own_copies *own)
+{
+    struct packer *packer = s->work->host->packer;
+    own->of = packer ? s->call : NULL;
+    if (!packer)
+        return;
+    own->call = *s->call;
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        if (!packer_of(packer, own->of->span[i].ptr))
+            continue;
+        own->call.span[i].ptr = NULL;
+        if (solver_is_well(s))
+            take_copy(s, &own->of->span[i], &own->call.span[i]);
+    }
+    s->call = s->work->call = &own->call;
+}
+
+/* The results are in the copies. */
+static void end_copies(struct solver *s, struct own_copies *own)
+{
+    struct packer *packer = s->work->host->packer;
+    for (int i = 0; own->of && i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &own->of->span[i];
+        if (!packer_of(packer, x->ptr))
+            continue;
+        const struct host_rectangle there = solver_rectangle(x);
+        if ((x->access & ACCEL_WRITE) && solver_is_well(s) &&
+            !packer_write(packer, &there, own->call.span[i].ptr))
+            solver_note(s, GPU_UNSUPPORTED);
+        free(own->call.span[i].ptr);
+    }
+    if (own->of)
+        s->call = s->work->call = own->of;
+}
+
 /* Nothing has been written yet. */
-static void run_in_panels(struct solver *s, void (*steps)(struct solver *s))
+static void run_in_panels(struct solver *s, void (*steps)(struct solver *s), struct own_copies *own)
 {
     solver_drop_results(s);
     s->largest = 0;
     s->status = GPU_OK;
-    steps(s);
+    begin_copies(s, own);
+    if (solver_is_well(s))
+        steps(s);
 }
 
 enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s),
                            void (*in_panels)(struct solver *s))
 {
     struct solver s;
+    struct own_copies own;
+    own.of = NULL;
     begin_solver(&s, work);
     if (!accel_is_on_host(work->call) || !solver_is_well(&s))
         in_panels = NULL;
     if (in_panels && operand_bytes(work) > (double)gpu_info(work->device)->memory_bytes) {
-        in_panels(&s);
+        run_in_panels(&s, in_panels, &own);
     } else {
         steps(&s);
         if (in_panels && s.status == GPU_NO_MEMORY && would_fit_in_panels(work))
-            run_in_panels(&s, in_panels);
+            run_in_panels(&s, in_panels, &own);
     }
     end_solver(&s);
+    end_copies(&s, &own);
     return s.status;
 }
