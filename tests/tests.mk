@@ -45,7 +45,7 @@ $(BUILD)/tool.a: $(TOOL_OBJECTS) $(BUILD)/tool.flags
 	$(AR) rcsT $@ $(TOOL_OBJECTS)
 $(call unit_test,$(filter tests/tool/%,$(UNIT_SOURCES))): $(BUILD)/tool.a
 # The tool's objects come behind the layers, and these need functions of those.
-$(TESTS)/test_bench_plan $(TESTS)/test_solve_bench $(TESTS)/test_timing $(TESTS)/test_elf_file: UNIT_LIBS := $(LAYERS) $(UNIT_LIBS)
+$(TESTS)/test_bench_plan $(TESTS)/test_solve_bench $(TESTS)/test_timing $(TESTS)/test_elf_file $(TESTS)/test_served_copies: UNIT_LIBS := $(LAYERS) $(UNIT_LIBS)
 $(TESTS)/test_log_file $(TESTS)/test_replayed_call: UNIT_LIBS += $(JSON_C_LIBS)
 $(TESTS)/test_objects: | $(HASHED)
 # Its own dgemm_ is libaccel's there, and its memory runs out; other libraries play libaccel, and
@@ -69,7 +69,7 @@ $(TESTS)/test_copy_pool $(TESTS)/test_task_pool $(TESTS)/test_staging: UNIT_LIBS
 # Threads that are slow to unpack.
 $(TESTS)/test_staging: UNIT_LIBS += -Wl,--wrap=pack_to_host,--wrap=copy_pool_attend
 # A clock that is put back while somebody waits, and one of the test's own.
-$(TESTS)/test_monotonic_wait $(TESTS)/test_copy_pool $(TESTS)/test_task_pool $(TESTS)/test_output $(TESTS)/test_measure $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=clock_gettime
+$(TESTS)/test_monotonic_wait $(TESTS)/test_copy_pool $(TESTS)/test_task_pool $(TESTS)/test_output $(TESTS)/test_measure $(TESTS)/test_measure_failures $(TESTS)/test_served_copies: UNIT_LIBS += -Wl,--wrap=clock_gettime
 # A library that answers as the test says.
 $(TESTS)/test_kernels: UNIT_LIBS += -Wl,--wrap=accel_real_lookup,--wrap=accel_provider_find,--wrap=accel_provider_names_threads,--wrap=accel_object_of,--wrap=accel_object_imports
 $(TESTS)/test_library: UNIT_LIBS += -Wl,--wrap=accel_real_handle,--wrap=accel_real_dlclose,--wrap=accel_provider_find,--wrap=accel_object_of,--wrap=calloc,--wrap=strdup,--wrap=dlmopen,--wrap=dlinfo

@@ -31,8 +31,8 @@ void pinned_ring_free(struct pinned_ring *ring)
     ring->memory = NULL;
 }
 
-/* Each call may have another one's memory. What is this process's own does not go through memory
- * that another one may write to: it has the wide ring's, buffer by buffer. */
+/* Prepares the ring in the packer's memory, which may be another one at each call. The packer may
+ * write there at any time: so this process's own matrices go through the wide ring's memory. */
 static enum gpu_status prepare_shared(struct stream_ctx *ctx)
 {
     struct packer *packer = ctx->packer;

@@ -37,7 +37,7 @@ struct wire_hello {
 struct wire_welcome {
     struct wire_hello server;
     char why[GPU_FAILURE_BYTES]; /* it takes no client: one line; empty: it does */
-    bool starting;               /* for now: its device starts */
+    bool starting;               /* its device starts: it takes no client yet */
     int64_t area_bytes;          /* for operands */
     int64_t chunked_from; /* bytes of a matrix: such ones and larger ones go through the ring */
     struct gpu_info info; /* `chosen` means nothing */

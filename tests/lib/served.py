@@ -17,8 +17,8 @@ ACCEL = BUILD / "accel"
 AUTO = {**SHIM, "OPENBLAS_NUM_THREADS": "1", "ACCEL_CUDA_DIR": "/"}
 
 
-def wait_for(what):
-    until = time.monotonic() + 20
+def wait_for(what, seconds=20):
+    until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until
         time.sleep(0.05)

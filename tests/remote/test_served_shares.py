@@ -7,14 +7,17 @@ import re
 import subprocess
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from lib import served
 from lib.log import lines_for, outcomes, parse_log
 from lib.programs import BUILD, LOG, SHIM, clean_env, start
 
 TOOL = str(BUILD / "accel")
+wait_for = partial(served.wait_for, seconds=60)
 ALICE, BOB = 64002, 64003
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has programs of several users")
 
@@ -65,13 +68,6 @@ def place():
         for process in reversed(made.started):
             process.kill()
             process.communicate()
-
-
-def wait_for(what, seconds=60):
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def calls_meanwhile(place, programs, count=150):

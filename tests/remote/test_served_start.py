@@ -7,14 +7,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from lib import served
 from lib.log import check_json, outcomes, parse_log
 from lib.programs import BUILD, LOG, SHIM, clean_env, start
 
 TOOL = str(BUILD / "accel")
+wait_for = partial(served.wait_for, seconds=60)
 GPU = ("gpu0", "faster")
 WARMING = ("cpu", "warming")
 # As systemd hands over a socket.
@@ -72,13 +75,6 @@ def place():
             process.communicate()
 
 
-def wait_for(what, seconds=60):
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
 # ---- While CUDA starts ----
 
 def test_programs_compute_on_the_cpu_meanwhile(place):
@@ -125,6 +121,7 @@ def test_it_ends_by_a_signal_meanwhile(place):
     time.sleep(0.2)
     place.may_start.touch() # what CUDA has begun, the end waits for
     assert server.wait(60) == 0
+    assert server.stderr.read() == "" # nor does the test GPU find it in the middle of a start
 
 
 def test_doctor_says_that_it_is_starting(place):

@@ -6,8 +6,8 @@
  * owed for that, and nobody is punished for time that nobody else wanted.
  *
  * Calls are small or large; some places on the device are for small ones alone, so that these wait
- * for small ones alone. What follows has no lock and no clock: times are the caller's, in
- * milliseconds.
+ * for small ones alone. These functions take no lock and read no clock: the caller passes the time,
+ * in milliseconds.
  */
 #ifndef ACCEL_SERVE_FAIR_ORDER_H
 #define ACCEL_SERVE_FAIR_ORDER_H

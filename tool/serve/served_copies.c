@@ -14,7 +14,8 @@
 
 /* ---- Addresses ---- */
 
-/* Between those of two operands. What is known of an operand by its address is one user's. */
+/* Operands' addresses are so far apart. Those of two users differ: the device cache remembers
+ * operands by their addresses, and one user's calls must not tell what another one's have. */
 #define STEP_BYTES (2 * SERVED_COPIES_MOST)
 #define USERS      ((uint64_t)1 << 20)
 #define USER_BYTES 4096
