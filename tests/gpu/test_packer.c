@@ -2,6 +2,7 @@
  * Matrices that another process packs and unpacks (gpu/pack/packer.h), here one of the test's own
  * that is late, or ends: copies to memory of this process and back, diagonals, digests and scans,
  * as of a matrix that is here.
+ * What is not its own does not pass through memory that it can write to.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 
 #include "gpu/pack/matrix.h"
 #include "gpu/pack/packer.h"
+#include "tests/lib/level3.h"
 
 /* A column is longer than what passes at once; the matrix has many chunks. */
 enum { ROWS = 140000, COLS = 40, LD = 140100, N = 700 };
@@ -80,9 +82,8 @@ static int begin(void **state)
     const size_t bytes = (size_t)LD * COLS * sizeof(double);
     double *hidden = malloc(bytes);
     void *first = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char *memory = malloc((size_t)PACKER_BYTES);
-    (void)state;
-    if (!hidden || first == MAP_FAILED || !memory)
+    char *memory = aligned_alloc(4096, (size_t)PACKER_BYTES);
+    if (start_work(state) != 0 || !hidden || first == MAP_FAILED || !memory)
         return -1;
     for (size_t i = 0; i < bytes / sizeof *hidden; i++)
         hidden[i] = (double)(i * 2654435761u % 1000003);
@@ -99,11 +100,11 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
+    gpu_unpin(&device->common, &other.packer);
     munmap((void *)(uintptr_t)other.packer.first, (size_t)other.packer.bytes);
     free(other.packer.memory);
     free(other.hidden);
-    return 0;
+    return stop_device(state);
 }
 
 /* A matrix of the other process, and where it is. */
@@ -208,6 +209,22 @@ static void one_that_ends_is_not_waited_for(void **state)
     free(packed);
 }
 
+/* Operands of this process, in a call that has a packer, too. */
+static void others_pass_elsewhere(void **state)
+{
+    struct level3 l;
+    char *memory = other.packer.memory;
+    (void)state;
+    memset(memory, 0x5a, (size_t)PACKER_BYTES);
+    level3_make(&l, "dgemm_", 260, 250, 240);
+    level3_fill(&l);
+    l.host.packer = &other.packer;
+    level3_succeeds(&l);
+    assert_true(other.packer.pinned);
+    assert_memory_equal(memory, memory + 1, (size_t)PACKER_BYTES - 1);
+    level3_end(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +233,7 @@ int main(void)
         cmocka_unit_test(a_triangle_alone_is_written),
         cmocka_unit_test(digests_are_those_of_a_matrix_here),
         cmocka_unit_test(one_that_ends_is_not_waited_for),
+        cmocka_unit_test_setup_teardown(others_pass_elsewhere, begin_work, end_work),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
