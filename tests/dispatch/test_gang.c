@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/output/message.h"
 #include "dispatch/gang.h"
@@ -588,7 +589,11 @@ static void nothing_stays(void **state)
         if (i == RUNS)
             before = bytes_in_use();
     }
-    assert_true(bytes_in_use() < before + RUNS / 2 * sizeof(void *));
+    /* A thread that has done its part may not have freed what it had: that goes, a leak stays. */
+    const size_t most = before + RUNS / 2 * sizeof(void *);
+    for (int i = 0; i < 200 && bytes_in_use() >= most; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    assert_true(bytes_in_use() < most);
 }
 
 static int start(void **state)
