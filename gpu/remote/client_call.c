@@ -172,55 +172,79 @@ bool lane_call(struct lane *lane, struct wire_reply *reply, struct client_copies
     return true;
 }
 
-bool client_call_run(struct lane *lane, const struct accel_call *call, struct gpu_host *host,
-                     enum gpu_status *status)
+/* Writes a request. Returns false if the operands have no room in the lane's area. */
+static bool write_request(const struct lane *lane, const struct accel_call *call,
+                          const struct gpu_host *host)
 {
     struct wire_request *const request = &lane->shared->request;
-    struct wire_reply reply;
-    int64_t at[ACCEL_SPANS];
     request->routine = (uint32_t)(call->routine - accel_routines);
     request->precision = host->precision;
     request->cache =
         (host->caches && host->digests ? WIRE_DIGESTS : 0) | (host->weighs ? WIRE_WEIGHS : 0);
     request->batch = call->batch;
     request->arguments = call->blas;
-    if (!place_operands(call, lane->area_bytes, lane->chunked_from, request->operand)) {
-        *status = GPU_NO_MEMORY;
-        return true;
+    return place_operands(call, lane->area_bytes, lane->chunked_from, request->operand);
+}
+
+/* Takes over what a reply says of the call. Returns its status. */
+static enum gpu_status take_reply(const struct wire_reply *reply, struct gpu_host *host)
+{
+    const enum gpu_status status =
+        reply->status <= GPU_ERROR ? (enum gpu_status)reply->status : GPU_ERROR;
+    host->up_bytes = reply->up_bytes;
+    host->down_bytes = reply->down_bytes;
+    host->cached_bytes = reply->cached_bytes;
+    host->set_up = reply->set_up;
+    host->precision =
+        reply->precision < GPU_PRECISIONS ? (enum gpu_precision)reply->precision : GPU_NATIVE;
+    if (status == GPU_ERROR) {
+        host->blame = reply->blame == GPU_BLAME_LAPACK    ? GPU_BLAME_LAPACK
+                      : reply->blame == GPU_BLAME_ROUTINE ? GPU_BLAME_ROUTINE
+                                                          : GPU_BLAME_SERVER;
+        memcpy(host->failure, reply->failure, sizeof host->failure);
     }
+    return status;
+}
+
+/* Ends the copies of a call. Returns its status then: the original has done the rest, if results
+ * had been written in part. */
+static enum gpu_status end_copies(struct client_copies *copies, const struct gpu_host *host,
+                                  enum gpu_status status)
+{
+    if (copies && client_copies_end(copies, status == GPU_OK))
+        status = !client_copies_recover(copies, host) ? GPU_LOST
+                 : status == GPU_ERROR                ? GPU_FINISHED_ELSE
+                                                      : GPU_SHORT_ELSE;
+    client_copies_free(copies);
+    return status;
+}
+
+bool client_call_run(struct lane *lane, const struct accel_call *call, struct gpu_host *host,
+                     enum gpu_status *status)
+{
+    struct wire_reply reply;
+    int64_t at[ACCEL_SPANS];
+    *status = GPU_NO_MEMORY;
+    if (!write_request(lane, call, host))
+        return true;
     for (int i = 0; i < ACCEL_SPANS; i++)
-        at[i] = request->operand[i].at;
+        at[i] = lane->shared->request.operand[i].at;
     const bool asked = client_copies_of(call, lane->chunked_from) != 0;
     struct client_copies *copies = asked ? client_copies_begin(lane, call) : NULL;
-    if (asked && !copies) {
-        *status = GPU_NO_MEMORY;
+    if (asked && !copies)
         return true;
-    }
-    if (!use_area(lane)) {
-        client_copies_end(copies, false);
-        return false;
-    }
-    send_operands(lane, call);
-    const bool answers = lane_call(lane, &reply, copies);
+    *status = GPU_ERROR;
+    const bool begun = use_area(lane);
+    if (begun)
+        send_operands(lane, call);
+    const bool answers = begun && lane_call(lane, &reply, copies);
     if (answers)
-        *status = reply.status <= GPU_ERROR ? (enum gpu_status)reply.status : GPU_ERROR;
-    client_copies_end(copies, answers && *status == GPU_OK);
+        *status = take_reply(&reply, host);
+    *status = end_copies(copies, host, *status);
     if (!answers)
         return false;
     if (*status == GPU_OK)
         fetch_results(lane, call, at);
     atomic_store(&lane->shared->uses, 0);
-    host->up_bytes = reply.up_bytes;
-    host->down_bytes = reply.down_bytes;
-    host->cached_bytes = reply.cached_bytes;
-    host->set_up = reply.set_up;
-    host->precision =
-        reply.precision < GPU_PRECISIONS ? (enum gpu_precision)reply.precision : GPU_NATIVE;
-    if (*status == GPU_ERROR) {
-        host->blame = reply.blame == GPU_BLAME_LAPACK    ? GPU_BLAME_LAPACK
-                      : reply.blame == GPU_BLAME_ROUTINE ? GPU_BLAME_ROUTINE
-                                                         : GPU_BLAME_SERVER;
-        memcpy(host->failure, reply.failure, sizeof host->failure);
-    }
     return true;
 }

@@ -15,8 +15,9 @@ struct host_rectangle client_call_rectangle(const struct accel_span *x, int64_t 
  * chunks. */
 bool client_call_fits(const struct accel_call *call, int64_t area_bytes, int64_t chunked_from);
 
-/* Has the server do a call, like gpu_run(). Returns false if it has gone. Unless *status is GPU_OK,
- * the library's original can do the call: what it reads is as it was. */
+/* Has the server do a call, like gpu_run(). Returns false if it has gone; then *status is
+ * GPU_ERROR, if nothing was written, or what the original has made of results that were written in
+ * part. */
 bool client_call_run(struct lane *lane, const struct accel_call *call, struct gpu_host *host,
                      enum gpu_status *status);
 

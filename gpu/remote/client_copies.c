@@ -4,6 +4,7 @@
 
 #include "base/memory/host_memory.h"
 #include "call/shape.h"
+#include "gpu/pack/matrix.h"
 
 unsigned client_copies_of(const struct accel_call *call, int64_t least_bytes)
 {
@@ -21,26 +22,30 @@ unsigned client_copies_of(const struct accel_call *call, int64_t least_bytes)
 /* Of less, it is not asked whether there is so much: a sandbox may forbid that. */
 #define LARGE_BYTES ((int64_t)1 << 30)
 
-/* Takes memory beside a matrix that the call reads and writes. */
-static bool take_beside(struct host_rectangle *result)
+/* Whether each element of the result depends on its own old value alone: C of a product. */
+static bool writes_at_once(const struct accel_call *call)
 {
-    const int64_t bytes = result->rows * result->cols * result->size;
-    result->ld = result->rows;
-    const bool has = bytes < LARGE_BYTES || host_memory_has((double)bytes);
-    result->host = has ? malloc((size_t)bytes + 1) : NULL;
-    host_memory_prefer_huge(result->host, bytes);
-    return result->host;
+    return call->op->traits.group == ACCEL_LEVEL_3 && accel_has_scalar(call->routine, ACCEL_beta);
 }
 
-static bool is_beside(const struct client_copies *copies, int i)
+/* Takes memory for a matrix that the call reads and writes. at_once: it is used after a failure
+ * alone. */
+static bool take_beside(struct host_rectangle *beside, bool at_once)
 {
-    return copies->result[i].host && copies->result[i].host != copies->matrix[i].host;
+    const int64_t bytes = beside->rows * beside->cols * beside->size;
+    beside->ld = beside->rows;
+    const bool has = at_once || bytes < LARGE_BYTES || host_memory_has((double)bytes);
+    beside->host = has ? malloc((size_t)bytes + 1) : NULL;
+    if (!at_once)
+        host_memory_prefer_huge(beside->host, bytes);
+    return beside->host;
 }
 
 static bool place_results(struct client_copies *copies)
 {
     const struct accel_call *call = copies->call;
     const unsigned which = client_copies_of(call, copies->lane->chunked_from);
+    const bool at_once = writes_at_once(call);
     bool placed = true;
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
@@ -49,9 +54,13 @@ static bool place_results(struct client_copies *copies)
         copies->matrix[i] = host_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
         if (!(x->access & ACCEL_WRITE))
             continue;
-        copies->result[i] = copies->matrix[i];
-        if (accel_is_read(call, x))
-            placed = take_beside(&copies->result[i]) && placed;
+        copies->result[i] = copies->beside[i] = copies->matrix[i];
+        copies->beside[i].host = NULL;
+        if (!accel_is_read(call, x))
+            continue;
+        placed = take_beside(&copies->beside[i], at_once) && placed;
+        if (!at_once)
+            copies->result[i] = copies->beside[i];
     }
     return placed;
 }
@@ -68,7 +77,7 @@ struct client_copies *client_copies_begin(struct lane *lane, const struct accel_
     atomic_store(&shared->done.count, 0);
     if (place_results(copies))
         return copies;
-    client_copies_end(copies, false);
+    client_copies_free(copies);
     return NULL;
 }
 
@@ -152,20 +161,20 @@ static void do_task(void *context, int64_t of_job)
     shared->copies.seen[number % COPY_POOL_TASKS] = seen;
 }
 
-/* Notes what comes down beside its matrix. */
-static bool note_beside(struct client_copies *copies, const struct wire_task *task)
+/* Notes what comes down of a matrix that the call reads and writes. */
+static bool note_down(struct client_copies *copies, const struct wire_task *task, int64_t number)
 {
-    if (task->action != PACK_FROM_BUFFER || !is_beside(copies, task->operand))
+    if (task->action != PACK_FROM_BUFFER || !copies->beside[task->operand].host)
         return true;
-    if (copies->besides == copies->room) {
+    if (copies->downs == copies->room) {
         const int64_t room = 2 * copies->room + 64;
-        struct wire_task *more = realloc(copies->beside, (size_t)room * sizeof *more);
+        struct client_result *more = realloc(copies->down, (size_t)room * sizeof *more);
         if (!more)
             return false;
-        copies->beside = more;
+        copies->down = more;
         copies->room = room;
     }
-    copies->beside[copies->besides++] = *task;
+    copies->down[copies->downs++] = (struct client_result){*task, number};
     return true;
 }
 
@@ -179,7 +188,7 @@ static bool open_tasks(struct client_copies *copies)
     for (int64_t i = copies->opened; i < posted; i++) {
         struct wire_task *task = &copies->task[i % COPY_POOL_TASKS];
         *task = shared->task[i % COPY_POOL_TASKS];
-        if (!is_valid(copies, task) || !note_beside(copies, task))
+        if (!is_valid(copies, task) || !note_down(copies, task, i))
             return false;
     }
     if (posted == copies->opened)
@@ -195,12 +204,16 @@ static bool open_tasks(struct client_copies *copies)
     return true;
 }
 
+/* Returns how many tasks are done. */
+static int64_t count_done(struct client_copies *copies)
+{
+    return copies->begun ? copies->first + copy_pool_done(&copies->job) : copies->done;
+}
+
 /* Tells the server which ones are done. */
 static void tell_done(struct client_copies *copies)
 {
-    if (!copies->begun || copies->done == copies->opened)
-        return;
-    const int64_t done = copies->first + copy_pool_done(&copies->job);
+    const int64_t done = count_done(copies);
     if (done == copies->done)
         return;
     copies->done = done;
@@ -227,13 +240,13 @@ void client_copies_pause(struct client_copies *copies)
 
 /* ---- The end ---- */
 
-/* Writes what has come down beside its matrix, part by part. */
+/* Writes a part of what is beside its matrix. */
 static void write_beside(void *context, int64_t number)
 {
     const struct client_copies *copies = context;
-    const struct wire_task *task = &copies->beside[number];
+    const struct wire_task *task = &copies->down[number].task;
     const struct host_rectangle to = task_rectangle(&copies->matrix[task->operand], task),
-                                from = task_rectangle(&copies->result[task->operand], task);
+                                from = task_rectangle(&copies->beside[task->operand], task);
     const struct staged_chunk chunk = {.host = &to,
                                        .device_ld = task->device_ld,
                                        .bytes = task->chunk_bytes,
@@ -245,26 +258,55 @@ static void write_beside(void *context, int64_t number)
     staged_chunk_do(&chunk, PACK_FROM_BUFFER, task->part, &seen);
 }
 
-static void write_results(struct client_copies *copies)
+/* Writes what has come down, part by part. */
+static void write_results(const struct client_copies *copies)
 {
     int64_t bytes = 0;
     for (int i = 0; i < ACCEL_SPANS; i++)
-        bytes += is_beside(copies, i) ? wire_bytes(&copies->call->span[i]) : 0;
-    struct copy_pool_job job = {.task = write_beside, .context = copies};
-    copy_pool_do(&job, copies->besides, bytes >= PACK_HELPED_BYTES);
+        bytes += copies->beside[i].host ? wire_bytes(&copies->call->span[i]) : 0;
+    struct copy_pool_job job = {.task = write_beside, .context = (void *)copies};
+    copy_pool_do(&job, copies->downs, bytes >= PACK_HELPED_BYTES);
 }
 
-void client_copies_end(struct client_copies *copies, bool done)
+/* Leaves out what the client has not taken over. */
+static void leave_undone(struct client_copies *copies)
+{
+    int64_t downs = 0;
+    for (int64_t i = 0; i < copies->downs; i++)
+        if (copies->down[i].number < copies->done)
+            copies->down[downs++] = copies->down[i];
+    copies->downs = downs;
+}
+
+bool client_copies_end(struct client_copies *copies, bool done)
+{
+    const bool at_once = writes_at_once(copies->call);
+    if (copies->begun)
+        copy_pool_end(&copies->job);
+    copies->done = count_done(copies);
+    copies->begun = false;
+    leave_undone(copies);
+    if (done && !at_once)
+        write_results(copies);
+    return !done && at_once && copies->downs > 0;
+}
+
+bool client_copies_recover(const struct client_copies *copies, const struct gpu_host *host)
+{
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (copies->beside[i].host)
+            pack_matrix_pack(copies->beside[i].host, &copies->matrix[i], copies->beside[i].ld);
+    const bool done = host->original(host->context, copies->call);
+    write_results(copies);
+    return done;
+}
+
+void client_copies_free(struct client_copies *copies)
 {
     if (!copies)
         return;
-    if (copies->begun)
-        copy_pool_end(&copies->job);
-    if (done && copies->besides > 0)
-        write_results(copies);
     for (int i = 0; i < ACCEL_SPANS; i++)
-        if (is_beside(copies, i))
-            free(copies->result[i].host);
-    free(copies->beside);
+        free(copies->beside[i].host);
+    free(copies->down);
     free(copies);
 }

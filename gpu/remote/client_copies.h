@@ -1,13 +1,20 @@
 /*
  * A client's part of the copies of a call (wire.h): the server's pipeline asks for chunks of the
- * program's matrices, and the copy pool packs them into the ring, or unpacks them from there. A
- * matrix that the call reads and writes comes down beside it, and is written at the end: so the
- * program's own library can do the call if the server cannot.
+ * program's matrices, and the copy pool packs them into the ring, or unpacks them from there. So
+ * the program's own library can do the call if the server cannot, also where it has done a part:
+ * - C of a product, each of whose elements depends on its own old value alone, is written at once.
+ *   After a failure, the original computes all of it, and what had come down is put back over that.
+ * - Another matrix that the call reads and writes comes down beside it, and is written at the end.
  */
 #ifndef ACCEL_CLIENT_COPIES_H
 #define ACCEL_CLIENT_COPIES_H
 
 #include "lane.h"
+
+struct client_result {
+    struct wire_task task;
+    int64_t number;
+};
 
 struct client_copies {
     const struct accel_call *call;
@@ -15,10 +22,12 @@ struct client_copies {
     struct host_rectangle matrix[ACCEL_SPANS]; /* from which they go up */
     struct host_rectangle result[ACCEL_SPANS]; /* to which they come down; host is NULL: they do
                                                   not */
-    struct wire_task task[COPY_POOL_TASKS];    /* by their numbers */
-    /* What has come down beside its matrix. */
-    struct wire_task *beside;
-    int64_t besides, room;
+    /* Of a matrix that the call reads and writes: memory for what comes down, meanwhile, or after a
+     * failure; host is NULL: another one */
+    struct host_rectangle beside[ACCEL_SPANS];
+    struct wire_task task[COPY_POOL_TASKS]; /* by their numbers */
+    struct client_result *down;             /* what comes down of those */
+    int64_t downs, room;
     int64_t opened, done;
     bool begun;    /* the copy pool is at it: */
     int64_t first; /* from this task on */
@@ -39,8 +48,15 @@ bool client_copies_attend(struct client_copies *copies, bool *idle);
 /* The server has asked for nothing for a while: until it does again, the thread gets signals. */
 void client_copies_pause(struct client_copies *copies);
 
-/* Ends them; done: the call has been done, and what came down beside its matrix is written. NULL
- * may end, too. */
-void client_copies_end(struct client_copies *copies, bool done);
+/* Ends them; done: the call has been done, and what came down beside its matrix is written. Returns
+ * whether it has not, and results have been written in part: see client_copies_recover(). */
+bool client_copies_end(struct client_copies *copies, bool done);
+
+/* Has the original compute what is missing of the results. Returns false if that fails: they are
+ * undefined then. */
+bool client_copies_recover(const struct client_copies *copies, const struct gpu_host *host);
+
+/* Frees what client_copies_begin() has returned. */
+void client_copies_free(struct client_copies *copies);
 
 #endif

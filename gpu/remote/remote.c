@@ -267,6 +267,8 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
             atomic_store(&is_lost, false);
             return status;
         }
+        if (status != GPU_ERROR) /* the original has done the rest */
+            break;
         if (!opened && others_have_lanes()) /* one cannot be made here any more: in a sandbox */
             return host->hurries ? GPU_BUSY : GPU_NO_MEMORY;
         if (!opened)
@@ -276,7 +278,7 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
         atomic_store(&quiet_until_ms, accel_now_ms() + QUIET_MS);
     atomic_store(&looked_ms, INT64_MIN / 2);
     lose_server(host, why);
-    return GPU_ERROR;
+    return status;
 }
 
 /* ---- The device ---- */

@@ -284,26 +284,37 @@ def test_a_server_that_ends_costs_a_call_its_time_alone(own_server, tmp_path):
     assert {where for where in ran if where != GPU} == {("cpu", "error")}
 
 
+@pytest.mark.parametrize("step, fails", (("update", "cuMemcpyDtoHAsync:3"), ("update", "cuMemcpyDtoHAsync:12"), ("update_triangle", "cuMemcpyDtoHAsync:3"),
+                                         ("update_triangle", "cuMemcpy2DAsync:40")))
+def test_the_original_completes_what_has_come_down_in_part(own_server, step, fails):
+    """The GPU fails when a part of the program's matrix, to which a product is added, is overwritten."""
+    server = own_server("--chunked=0", TESTGPU_FAIL=fails)
+    done = start("steps", f"{step}:1500:1", env=server.client(**LOG, ACCEL_POLICY="gpu"))
+    assert outcomes(parse_log(done.stderr)) == [("gpu0+cpu", "error")]
+    assert done.returncode == 0, done.stdout
+
+
 def test_killed_at_any_moment(own_server):
-    """A server that is killed again and again under four programs: no result is wrong, none hangs."""
+    """A server that is killed again and again under some programs: no result is wrong, none hangs."""
     server, moments, kills = own_server(), random.Random(1), 0
 
-    def program(n):
-        return begin(server, f"during:{20000 if LONG else 8000}:{n}")
+    def program(step):
+        words = step.split(":")
+        return begin(server, f"{words[0]}:{20000 if LONG else 8000}:{words[1]}")
 
-    clients = {n: program(n) for n in (40, 150, 300, 500)}
+    clients = {step: program(step) for step in ("during:40", "during:300", "updating:150", "updating:500")}
     while clients:
         time.sleep(moments.uniform(0.02, 0.42))
         server.kill()
         server.begin()
         kills += 1
-        for n in [n for n, client in clients.items() if client.poll() is not None]:
-            client = clients.pop(n)
+        for step in [step for step, client in clients.items() if client.poll() is not None]:
+            client = clients.pop(step)
             stdout, stderr = client.communicate()
             assert client.returncode == 0, stdout + stderr[-500:]
             assert " 0 wrong" in stdout
             if kills < KILLS:
-                clients[n] = program(n)
+                clients[step] = program(step)
     assert kills >= max(KILLS, 5)
 
 
