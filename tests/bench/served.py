@@ -1,5 +1,6 @@
 """What a process that owns the GPU (`accel serve`) brings and costs a client, beside the device in the client's own process: both take
-turns, in one run. The programs `steps` and `served_times` compare their results."""
+turns, in one run; with BENCH_BEFORE=FILE, that process has an earlier build's libaccel.so. The programs `steps` and
+`served_times` compare their results."""
 
 import os
 import re
@@ -9,8 +10,10 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-# As long as CUDA took in a kept run on an H100 (docs/measurements: start_all).
+# As long as CUDA took in a kept run on an H100 (docs/measurements: start_all), and its rates. Copies and kernels take that
+# time and no CPU; the test GPU has no data then.
 START_MS = "533"
+RATES = {"TESTGPU_DATA": "0", "TESTGPU_UP_GBPS": "48.8", "TESTGPU_DOWN_GBPS": "53.3", "TESTGPU_GFLOPS": "58000", "TESTGPU_MEMORY": "4G"}
 TURNS, FEW_TURNS = 11, 5
 CLIENTS, SHARED, UPDATED = 8, 4000, 8192  # orders: 8192 is 512 MiB
 
@@ -18,26 +21,30 @@ CLIENTS, SHARED, UPDATED = 8, 4000, 8192  # orders: 8192 is 512 MiB
 class Served:
     """Runs of programs by a server, with the device in the process, and without libaccel."""
 
-    def __init__(self, build, environment, socket):
-        self.build, self.environment, self.socket = build, environment, socket
+    def __init__(self, build, environment, socket, settings):
+        self.build, self.environment, self.socket, self.settings = build, environment, socket, settings
         self.shim, self.steps = str(build / "libaccel.so"), str(build / "tests/steps")
+        self.before = os.environ.get("BENCH_BEFORE", self.shim)
+
+    def library(self, how):
+        return self.before if how == "process" else self.shim
 
     def env(self, how, **extra):
         if how == "alone":
             return self.environment(extra)
         device = {"server": {"ACCEL_SERVER": self.socket, "ACCEL_CUDA_DIR": "/nowhere"},
-                  "process": {"ACCEL_SERVER": "off", "ACCEL_CUDA_DIR": str(self.build / "testgpu"), "TESTGPU_DELAY_US": "0", "ACCEL_START": "wait"}}[how]
+                  "process": {"ACCEL_SERVER": "off", "ACCEL_CUDA_DIR": str(self.build / "testgpu"), "TESTGPU_DELAY_US": "0", "ACCEL_START": "wait", **self.settings}}[how]
         return self.environment({"ACCEL_POLICY": "gpu", **device, **extra})
 
     def times(self, how, *words, preload=True, **extra):
         """What served_times prints: milliseconds."""
-        env = self.env(how, **({"LD_PRELOAD": self.shim} if preload else {}), **extra)
+        env = self.env(how, **({"LD_PRELOAD": self.library(how)} if preload else {}), **extra)
         return float(subprocess.run([self.build / "tests/served_times", *map(str, words)], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                     check=True).stdout)
 
     def start_ms(self, how):
         """From exec to the end of a process of one product."""
-        return self.times(how, "starts", 1, self.shim, self.steps, "dgemm:1000:1", preload=False, TESTGPU_START_MS=START_MS)
+        return self.times(how, "starts", 1, self.library(how), self.build / "tests/served_times", "zeros", 1000, 1, preload=False, TESTGPU_START_MS=START_MS)
 
     def awake_us(self, how):
         """The median of warm calls of order 64."""
@@ -53,7 +60,7 @@ class Served:
 
     def together_ms(self, how):
         """Processes at a time, each with one product of the same matrix and 16 columns."""
-        return self.times(how, "together", CLIENTS, self.shim, self.build / "tests/served_times", "thin", SHARED, 1, preload=False, TESTGPU_START_MS=START_MS, ACCEL_RESIDENT="hash")
+        return self.times(how, "together", CLIENTS, self.library(how), self.build / "tests/served_times", "thin", SHARED, 1, preload=False, TESTGPU_START_MS=START_MS, ACCEL_RESIDENT="hash")
 
     def sent(self):
         """The bytes that clients have sent up so far."""
@@ -78,15 +85,15 @@ class Served:
 
 
 @contextmanager
-def serving(build, environment):
+def serving(build, environment, **settings):
     with tempfile.TemporaryDirectory(prefix="accel-bench-") as folder:
         path = f"{folder}/serve"
-        env = environment({"ACCEL_CUDA_DIR": str(build / "testgpu"), "TESTGPU_DELAY_US": "0"})
+        env = environment({"ACCEL_CUDA_DIR": str(build / "testgpu"), "TESTGPU_DELAY_US": "0", **settings})
         with subprocess.Popen([build / "accel", "serve", f"--socket={path}", "--idle=0"], env=env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
             server.stdout.readline()
             try:
-                yield Served(build, environment, path)
+                yield Served(build, environment, path, settings)
             finally:
                 server.terminate()
 
@@ -109,16 +116,18 @@ def differences(pairs):
 # label, mode, unit, digits, goal, and the values of it.
 def rows(build, environment, quartiles):
     both, cpus = ("server", "process"), f"{len(os.sched_getaffinity(0))} CPUs, the test GPU's threads on them, too"
-    with serving(build, environment) as served:
+    rates = "at an H100's rates"
+    with serving(build, environment, **RATES) as served:
         starts = in_turns(served.start_ms, *both)
-        yield ("one product of order 1000, from exec to the end, by accel serve", cpus, "ms", 1, 15, quartiles([by for by, _ in starts]))
+        yield ("one product of order 1000, from exec to the end, by accel serve", rates, "ms", 1, 15, quartiles([by for by, _ in starts]))
         yield ("the same over that with the device in the process", "ACCEL_START=wait, 533 ms", "ratio", 4, 0.05, quartiles(ratios(starts)))
+        yield ("512 MiB up and down by accel serve: time over that with the device in the process", rates, "ratio", 3, round(1 / 0.97, 3),
+               quartiles(ratios(in_turns(served.update_ms, *both, turns=FEW_TURNS))))
+    with serving(build, environment) as served:
         yield ("memory that a client of accel serve adds (Pss)", "products of order 64", "KiB", 0, 2048,
                quartiles(differences(in_turns(served.pss, "server", "alone"))))
         yield ("added to a warm 64x64 call by accel serve", cpus, "us", 1, 15, quartiles(differences(in_turns(served.awake_us, *both))))
         yield ("the same from sleep", "behind 5 ms without a call", "us", 1, 40, quartiles(differences(in_turns(served.asleep_us, *both))))
-        yield ("512 MiB up and down by accel serve: time over that with the device in the process", cpus, "ratio", 3, round(1 / 0.97, 3),
-               quartiles(ratios(in_turns(served.update_ms, *both, turns=FEW_TURNS))))
         yield (f"{CLIENTS} processes, a product of the same matrix and 16 columns each: time over that with the device in each", f"order {SHARED}, 533 ms to start", "ratio", 3,
                0.5, quartiles(ratios(in_turns(served.together_ms, *both, turns=FEW_TURNS))))
         yield ("how often the matrix comes up for all of them", "ACCEL_RESIDENT=hash", "times", 2, 1.01, quartiles([served.sent_together() for _ in range(2)]))
