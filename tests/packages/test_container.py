@@ -1,18 +1,20 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """packaging/container/Containerfile: buildah builds the image, and a container of it runs NumPy under libaccel, without
-a GPU and on the test GPU. The base images of the registries cannot be had here: a bare Debian 12 stands in for each,
+a GPU, on the test GPU, and by a server in another container. The base images of the registries cannot be had here: a bare Debian 12 stands in for each,
 also for NVIDIA's, which is an Ubuntu."""
 
 import re
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from lib.log import lines_for
 from lib.programs import BUILD, ROOT
+from lib.served import wait_for
 from lib.trees import TREES
 
 VERSION = (ROOT / "VERSION").read_text().strip()
@@ -85,11 +87,11 @@ def test_a_container_runs_its_program_under_libaccel(buildah, container):
 @pytest.fixture(scope="module")
 def in_container(buildah, container):
     """What runs a program as the entry point would: buildah run leaves that out."""
-    def in_container(*words, **env):
+    def in_container(*words, folders=(), **env):
         settings = [f"--env={key}={value}" for key, value in env.items()]
+        mounts = [word for mount in folders for word in ("-v", mount)]
         return buildah("run", "--isolation", "chroot", *settings, "-v", f"{BUILD}/testgpu:/testgpu:ro", "-v",
-                       f"{ROOT}/tests/packages:/tests:ro",
-                       container, "--", *words)
+                       f"{ROOT}/tests/packages:/tests:ro", *mounts, container, "--", *words)
 
     return in_container
 
@@ -114,3 +116,23 @@ def test_under_accel_run_it_computes_the_same(in_container, plain, env, where):
     assert done.returncode == 0, done.stderr[-800:]
     assert done.stdout == plain.replace("False", "True")
     assert lines_for(done, sym="cblas_dgemm", **where)
+
+
+SERVE = "accel serve --idle=0 & until [ -e /run/accel/end ]; do sleep 0.2; done; kill $!; wait $!"
+
+
+def test_a_server_in_one_container_serves_another(in_container, plain, folder):
+    """Both have the server's folder; one has CUDA."""
+    shared = folder / "accel"
+    shared.mkdir()
+    folders = [f"{shared}:/run/accel"]
+    with ThreadPoolExecutor() as pool:
+        server = pool.submit(in_container, "sh", "-c", SERVE, folders=folders, ACCEL_CUDA_DIR="/testgpu")
+        wait_for(lambda: (shared / "serve").exists() or server.done(), 60)
+        done = in_container("accel", "run", "--", "python3", "/tests/demo.py", folders=folders, ACCEL_LOG="1", ACCEL_POLICY="gpu")
+        (shared / "end").touch()
+        assert server.result().returncode == 0, server.result().stderr[-800:]
+    assert done.returncode == 0, done.stderr[-800:]
+    assert done.stdout == plain.replace("False", "True")
+    assert " chosen=server " in done.stderr
+    assert lines_for(done, sym="cblas_dgemm", ran="gpu0")
