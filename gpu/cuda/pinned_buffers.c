@@ -31,7 +31,8 @@ void pinned_ring_free(struct pinned_ring *ring)
     ring->memory = NULL;
 }
 
-/* Prepares the ring in the packer's memory, which may be another one at each call. The packer may
+/* Prepares the ring in the packer's memory, which may be another one at each call, and pinned by
+ * another device: it is pinned for all of the process's. The packer may
  * write there at any time: so this process's own matrices go through the wide ring's memory. */
 static enum gpu_status prepare_shared(struct stream_ctx *ctx)
 {
@@ -39,7 +40,8 @@ static enum gpu_status prepare_shared(struct stream_ctx *ctx)
     if (packer->lost)
         return GPU_UNSUPPORTED;
     if (!packer->pinned)
-        GPU_TRY(GPU_CHECK(cuMemHostRegister, packer->memory, (size_t)PACKER_RING_BYTES, 0));
+        GPU_TRY(GPU_CHECK(cuMemHostRegister, packer->memory, (size_t)PACKER_RING_BYTES,
+                          CU_MEMHOSTREGISTER_PORTABLE));
     packer->pinned = true;
     GPU_TRY(pinned_ring_prepare(&ctx->wide, WIDE_RING_BUFFERS));
     ctx->shared.memory = packer->memory;

@@ -154,11 +154,15 @@ static CUresult check_sides(const struct copy *copy)
     return CUDA_SUCCESS;
 }
 
-/* Whether host memory is neither pinned nor registered. With the lock. */
+/* Whether host memory is neither pinned nor registered, or registered for another context alone.
+ * With the lock. */
 static bool is_pageable(const struct side *side, size_t bytes)
 {
     const struct allocation *a = allocation_at(side->address);
-    return !side->device && !(a != NULL && side->address + bytes <= a->address + a->bytes);
+    const bool is_here =
+        a != NULL && side->address + bytes <= a->address + a->bytes &&
+        (a->kind != MEMORY_REGISTERED || a->is_portable || a->context == testgpu_current());
+    return !side->device && !is_here;
 }
 
 static bool is_pinned(const struct side *side)

@@ -228,6 +228,7 @@ struct allocation {
     CUmemoryPool pool;   /* NULL: of none */
     bool is_there, ends; /* of a pool: its allocation has run; its end is on a stream */
     bool viewed;         /* a kernel has used it at its own address */
+    bool is_portable;    /* registered: it is pinned for other contexts, too */
     unsigned pins;       /* running operations that touch it */
     bool ending;
     struct touches *touches; /* of operations: see order.c */

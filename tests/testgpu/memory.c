@@ -391,9 +391,10 @@ CUresult CUDAAPI cuMemHostRegister(void *address, size_t bytes, unsigned int fla
             code = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     if (code == CUDA_SUCCESS) {
         struct allocation *a = allocation_new(MEMORY_REGISTERED, 0, bytes);
-        if (a != NULL)
+        if (a != NULL) {
             a->address = start;
-        else
+            a->is_portable = flags & CU_MEMHOSTREGISTER_PORTABLE;
+        } else
             code = CUDA_ERROR_OUT_OF_MEMORY;
     }
     testgpu_unlock();

@@ -340,6 +340,30 @@ static int two_devices(void)
     return 0;
 }
 
+/* What one context has registered is pinned for another one only if it says so. */
+static int registered_for_one(void)
+{
+    static char host[2][8];
+    static const unsigned flags[] = {CU_MEMHOSTREGISTER_PORTABLE, 0};
+    CUcontext second;
+    CUdeviceptr device;
+    CUstream stream;
+    begin();
+    for (int i = 0; i < 2; i++)
+        OK(cuMemHostRegister(host[i], sizeof host[i], flags[i]));
+    OK(cuDevicePrimaryCtxRetain(&second, 1));
+    OK(cuCtxSetCurrent(second));
+    OK(cuMemAlloc(&device, sizeof *host));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 2; i++)
+        OK(cuMemcpyHtoDAsync(device, host[i], sizeof host[i], stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuMemFree(device));
+    for (int i = 0; i < 2; i++)
+        OK(cuMemHostUnregister(host[i]));
+    return 0;
+}
+
 /* One has half of the other's memory, and is half as fast. */
 static int unequal_devices(void)
 {
@@ -573,6 +597,10 @@ const struct scenario memory_scenarios[] = {
     {"managed_is_late", managed_is_late, {0}, {"managed_allocations=0"}},
     {"attributes", attributes, {0}, {"registered=0"}},
     {"two_devices", two_devices, {"TESTGPU_DEVICES=2"}, {"fault what=pointer_of_another_device"}},
+    {"registered_for_one",
+     registered_for_one,
+     {"TESTGPU_DEVICES=2", "TESTGPU_PAGEABLE=0"},
+     {"fault what=pageable_memory where=cuMemcpyHtoDAsync", "faults n=1\n"}},
     {"unequal_devices",
      unequal_devices,
      {"TESTGPU_DEVICES=2", "TESTGPU_MEMORY=64M,32M", "TESTGPU_UP_GBPS=0.1048576,0.0524288",

@@ -91,6 +91,8 @@ typedef enum {
     CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3,
 } CUcomputemode;
 
+#define CU_MEMHOSTREGISTER_PORTABLE (1) /* a flag of cuMemHostRegister() */
+
 typedef enum {
     CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
 } CUfunction_attribute;
