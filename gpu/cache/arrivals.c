@@ -36,12 +36,13 @@ static void forget(void)
 }
 FORKS_CHILD(forget);
 
-/* Only what the same user's calls bring. */
+/* Only what the same user's calls bring, and to the same device. */
 static bool arrives(const struct gpu_work *work, const struct gpu_key *key)
 {
     const uint64_t user = work->host->user.id;
     for (int i = 0; i < PLACES; i++)
-        if (place[i].by && place[i].user == user && gpu_key_is(&place[i].key, key))
+        if (place[i].by && place[i].user == user && place[i].by->device == work->device &&
+            gpu_key_is(&place[i].key, key))
             return true;
     return false;
 }
