@@ -131,6 +131,17 @@ static bool may_stand(const struct verification *verification, const struct task
     return false;
 }
 
+/* A server has several: it says which one it was. */
+static void name_device_of_server(struct accel_record *record, int index)
+{
+    struct accel_text text;
+    text_start(&text, record->devices, sizeof record->devices);
+    text_string(&text, "gpu");
+    text_integer(&text, index);
+    text_end(&text);
+    record->ran = record->devices;
+}
+
 /* Runs the call and notes in the record how long it took, what was copied, and where it ran. */
 static enum gpu_status run_and_note(struct task *task, struct accel_record *record)
 {
@@ -160,7 +171,9 @@ static enum gpu_status run_and_note(struct task *task, struct accel_record *reco
         record->gpu = gpu_info(device_gpu(device));
     if (task->plan || task->decomposed_ms > 0)
         return status; /* they have said where it ran */
-    if (status == GPU_OK)
+    if (status == GPU_OK && device_is_remote(device))
+        name_device_of_server(record, host->index);
+    else if (status == GPU_OK)
         record->ran = device->name;
     else if (gpu_is_finished(status))
         record->ran = device->cpu_name;
@@ -197,6 +210,7 @@ bool run_on_gpu(struct task *task, struct accel_record *record)
     host->scheduled = task_scheduled(task);
     host->placed = task->decision.placed;
     host->migrates = settings->c2c == ACCEL_C2C_MIGRATE;
+    host->alone_ms = task->decision.est_own_ms;
     host->weighs = settings->resident == ACCEL_RESIDENT_AUTO;
     host->relies = task->decision.why == ACCEL_FASTER && accel_only_moves(call->routine) &&
                    !host->prefetches && call->span[0].place == ACCEL_HOST;

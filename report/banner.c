@@ -180,6 +180,8 @@ static void put_gpu(struct report_line *line, int i)
     line_integer(line, "index", gpu->index);
     if (gpu->chosen)
         line_string(line, "chosen", gpu->chosen);
+    if (gpu->remote && gpu->share > 1)
+        line_integer(line, "devices", gpu->share);
     if (gpu->others > 0)
         line_integer(line, "others", gpu->others);
     line_decimal(line, "memory_mb", (double)gpu->memory_bytes * 1e-6);

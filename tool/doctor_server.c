@@ -63,8 +63,10 @@ static struct gpu_device *try_socket(struct checks *checks, const char *path)
     struct gpu_device *device = remote_start(asked, why, &starting);
     if (device)
         checks_add(checks, CHECK_OK, what, "",
-                   "%s: %s, gpu%d; it is of this build, and takes operands of %.1f GB in all", path,
-                   gpu_info(device)->name, gpu_info(device)->index,
+                   "%s: %s, %s%d%s; it is of this build, and takes operands of %.1f GB in all",
+                   path, gpu_info(device)->name, gpu_info(device)->share > 1 ? "" : "gpu",
+                   gpu_info(device)->share > 1 ? gpu_info(device)->share : gpu_info(device)->index,
+                   gpu_info(device)->share > 1 ? " of them" : "",
                    (double)welcome.area_bytes * 1e-9);
     else
         tell_refusal(checks, path, &welcome, why);

@@ -355,7 +355,7 @@ static void try_product(struct checks *checks, struct gpu_device *device, const 
         ms = workload_gpu_ms(&workload, device, &host, &status);
     if (ms >= 0)
         checks_add(checks, CHECK_OK, "a call", "", "%s of order 256 ran on gpu%d%s", routine->name,
-                   gpu_info(device)->index, by);
+                   gpu_info(device)->remote ? host.index : gpu_info(device)->index, by);
     else
         checks_add(checks, CHECK_FAIL, "a call",
                    "restart the machine's GPU, or install cuBLAS again",

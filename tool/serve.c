@@ -15,17 +15,15 @@
 #include <unistd.h>
 
 #include "base/thread/clock.h"
-#include "dispatch/settings/complaints.h"
-#include "dispatch/settings/settings.h"
 #include "gpu/device/gpu.h"
 #include "tool/serve/account.h"
 #include "tool/serve/detach.h"
 #include "tool/serve/listener.h"
 #include "tool/serve/served_clients.h"
 #include "tool/serve/served_copies.h"
+#include "tool/serve/served_devices.h"
 #include "tool/serve/served_users.h"
 #include "tool/util/complain.h"
-#include "tool/util/device_config.h"
 #include "tool/util/stream.h"
 
 struct serve_options {
@@ -161,34 +159,22 @@ static const struct option_row rows[] = {
 struct serving {
     struct listener listener;
     int signals;
-    int parent;                        /* of --detach, that waits for the server; -1: none */
-    struct gpu_device *_Atomic device; /* NULL: it starts */
-    atomic_bool has_none;              /* that could be started */
+    int parent;           /* of --detach, that waits for the server; -1: none */
+    atomic_bool has_none; /* no device that could be started */
     pthread_t starter;
     bool has_starter;
 };
 
-/* ---- The device ---- */
-
-/* Says so when it has started. */
-static bool start_device(struct serving *serving)
-{
-    struct accel_settings settings;
-    char why[GPU_FAILURE_BYTES];
-    settings_read_whole(&settings, NULL);
-    complaints_say();
-    const struct gpu_config config = device_config(&settings);
-    struct gpu_device *const device = gpu_start(&config, why);
-    if (!device)
-        return complain(false, "accel serve: no GPU: %s\n", why);
-    atomic_store(&serving->device, device);
-    return true;
-}
+/* ---- The devices ---- */
 
 static void say_ready(const struct serving *serving)
 {
     const char *path = serving->listener.path;
-    printf("accel serve: %s, at %s\n", gpu_info(atomic_load(&serving->device))->name,
+    const int count = served_devices_count();
+    printf("accel serve: ");
+    if (count > 1)
+        printf("%d x ", count);
+    printf("%s, at %s\n", gpu_info(served_devices_first())->name,
            path[0] ? path : "a socket without a path");
     stream_flush(stdout);
     if (serving->parent >= 0)
@@ -198,15 +184,15 @@ static void say_ready(const struct serving *serving)
 static void *run_start_thread(void *argument)
 {
     struct serving *const serving = argument;
-    if (start_device(serving))
+    if (served_devices_start())
         say_ready(serving);
     else
         atomic_store(&serving->has_none, true);
     return NULL;
 }
 
-/* Starts it while clients are told that it starts: they can connect already. */
-static bool start_device_beside(struct serving *serving)
+/* Starts them while clients are told so: they can connect already. */
+static bool start_devices_beside(struct serving *serving)
 {
     const int error = pthread_create(&serving->starter, NULL, run_start_thread, serving);
     if (error)
@@ -245,13 +231,12 @@ static void accept_clients(struct serving *serving, int64_t bytes)
 {
     int client;
     while ((client = accept4(serving->listener.socket, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-        served_client_begin(client, atomic_load(&serving->device), bytes);
+        served_client_begin(client, bytes);
 }
 
 static bool has_failed(struct serving *serving)
 {
-    struct gpu_device *const device = atomic_load(&serving->device);
-    return device ? gpu_has_failure(device) : atomic_load(&serving->has_none);
+    return served_devices_have_failed() || atomic_load(&serving->has_none);
 }
 
 static void serve_until_end(struct serving *serving, const struct serve_options *options)
@@ -264,7 +249,7 @@ static void serve_until_end(struct serving *serving, const struct serve_options 
         poll(event, 2, BEAT_MS);
         accept_clients(serving, bytes);
         served_clients_beat();
-        if (served_clients() > 0 || !atomic_load(&serving->device))
+        if (served_clients() > 0 || served_devices_count() == 0)
             busy_ms = accel_now_ms();
     } while (!(event[1].revents & POLLIN) && !has_failed(serving) &&
              (options->idle_s == 0 || accel_now_ms() - busy_ms < 1e3 * options->idle_s));
@@ -294,13 +279,13 @@ static bool start_serving(struct serving *serving, struct serve_options *options
     options->rules.wait_most_ms = 1e3 * options->wait_s;
     served_users_prepare(&options->rules);
     if (!options->account && !serving->listener.given) {
-        const bool started = start_device(serving) && listener_open(&serving->listener);
+        const bool started = served_devices_start() && listener_open(&serving->listener);
         if (started)
             say_ready(serving);
         return started;
     }
     return listener_open(&serving->listener) &&
-           (!options->account || account_become(options->account)) && start_device_beside(serving);
+           (!options->account || account_become(options->account)) && start_devices_beside(serving);
 }
 
 static int serve(const struct command *command, int argc, char **argv)
@@ -329,21 +314,21 @@ static int serve(const struct command *command, int argc, char **argv)
     await_start(&serving);
     listener_close(listener);
     served_clients_end();
-    struct gpu_device *const device = atomic_load(&serving.device);
     /* Another one can start with a device that works again. */
-    if (device && gpu_has_failure(device))
-        return complain(1, "accel serve: the GPU has failed: %s\n", gpu_failure(device));
-    gpu_stop(device);
+    if (served_devices_have_failed())
+        return complain(1, "accel serve: the GPU has failed: %s\n",
+                        gpu_failure(served_devices_first()));
+    served_devices_stop();
     return atomic_load(&serving.has_none);
 }
 
 const struct command serve_command = {
     .name = "serve",
-    .does = "own the GPU for many processes",
+    .does = "own the GPUs for many processes",
     .options = rows,
     .doc =
-        "Starts CUDA once, and runs the calls of all processes of this user that libaccel is "
-        "loaded into; of others, too, where --group or --mode says so.\v"
+        "Starts CUDA once, on all GPUs of a kind, and runs the calls of all processes of this user "
+        "that libaccel is loaded into; of others, too, where --group or --mode says so.\v"
         "Programs find it by themselves (ACCEL_SERVER=auto): they load nothing of CUDA's, need not "
         "wait for its start, and their forked children use the GPU, too. It ends by SIGTERM, and "
         "when nobody has needed it for a while. systemd may hand over the socket (LISTEN_FDS). The "

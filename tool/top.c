@@ -60,15 +60,33 @@ static void print_row(const struct wire_served *served, double up_ms)
            up_ms > 0 ? 100 * served->waited_ms / up_ms : 0);
 }
 
+/* Of a server with one, the lines above have all that there is to say. */
+static void print_devices(const struct wire_state *state)
+{
+    for (int i = 0; i < state->devices && state->devices > 1; i++) {
+        const struct wire_device *device = &state->device[i];
+        printf(
+            "gpu%d%s: %d calls run, of %d processes; device memory: %.1f MB, with %.1f MB of kept "
+            "inputs\n",
+            device->index, device->has_failed ? " has failed" : "", device->running,
+            device->processes, (double)device->device_bytes * 1e-6,
+            (double)device->cached_bytes * 1e-6);
+    }
+}
+
 static void print_table(const struct wire_state *state)
 {
     static const char marks[] = {[WIRE_NOTHING] = ' ', [WIRE_WAITS] = '.', [WIRE_RUNS] = '*'};
-    printf("accel serve, pid %d: %s, %d lanes, %d users\n", state->pid, state->gpu, state->clients,
-           state->users);
+    char count[20] = "";
+    if (state->devices > 1)
+        snprintf(count, sizeof count, "%d x ", state->devices);
+    printf("accel serve, pid %d: %s%s, %d lanes, %d users\n", state->pid, count, state->gpu,
+           state->clients, state->users);
     printf("%d calls run, %d wait (%d small ones); device memory: %.1f MB, with %.1f MB of kept "
            "inputs\n",
            state->running, state->waiting_small + state->waiting_large, state->waiting_small,
            (double)state->device_bytes * 1e-6, (double)state->cached_bytes * 1e-6);
+    print_devices(state);
     printf("%8s %-8s %8s %8s %8s %9s %9s %6s %6s  %s\n", "pid", "user", "seconds", "calls",
            "refused", "up MB", "down MB", "busy %", "wait %", "program");
     printf("%8s %-8s ", "all", "");
@@ -91,6 +109,52 @@ static void print_metric(const char *name, const char *type, const char *help, d
 {
     printf("# HELP accel_serve_%s %s\n# TYPE accel_serve_%s %s\naccel_serve_%s %.17g\n", name, help,
            name, type, name, value);
+}
+
+static double running_of(const struct wire_device *device)
+{
+    return device->running;
+}
+
+static double processes_of(const struct wire_device *device)
+{
+    return device->processes;
+}
+
+static double bytes_of(const struct wire_device *device)
+{
+    return (double)device->device_bytes;
+}
+
+static double kept_bytes_of(const struct wire_device *device)
+{
+    return (double)device->cached_bytes;
+}
+
+static double is_up(const struct wire_device *device)
+{
+    return !device->has_failed;
+}
+
+/* A number of each device, by a label. */
+static void print_device_metrics(const struct wire_state *state)
+{
+    static const struct {
+        const char *name, *help;
+        double (*of)(const struct wire_device *device);
+    } gauges[] = {
+        {"gpu_up", "Whether the GPU takes calls; 0: it has failed.", is_up},
+        {"gpu_running", "Calls on the GPU.", running_of},
+        {"gpu_processes", "Processes that have their calls there.", processes_of},
+        {"gpu_device_bytes", "Device memory that calls have there, or have left idle.", bytes_of},
+        {"gpu_kept_bytes", "Inputs kept in it for later calls.", kept_bytes_of}};
+    for (size_t i = 0; i < sizeof gauges / sizeof *gauges; i++) {
+        printf("# HELP accel_serve_%s %s\n# TYPE accel_serve_%s gauge\n", gauges[i].name,
+               gauges[i].help, gauges[i].name);
+        for (int k = 0; k < state->devices; k++)
+            printf("accel_serve_%s{gpu=\"gpu%d\"} %.17g\n", gauges[i].name, state->device[k].index,
+                   gauges[i].of(&state->device[k]));
+    }
 }
 
 static void print_metrics(const struct wire_state *state)
@@ -117,6 +181,7 @@ static void print_metrics(const struct wire_state *state)
                  state->all.busy_ms * 1e-3);
     print_metric("wait_seconds_total", "counter", "Time in it that calls have waited.",
                  state->all.waited_ms * 1e-3);
+    print_device_metrics(state);
 }
 
 /* ---- The command ---- */

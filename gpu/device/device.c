@@ -10,6 +10,12 @@ enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call
     return device->functions->run(device, call, host);
 }
 
+struct gpu_load gpu_load(struct gpu_device *device, const struct accel_call *call)
+{
+    return device->functions->load ? device->functions->load(device, call)
+                                   : (struct gpu_load){.slower = 1};
+}
+
 void gpu_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch)
 {
     if (device)

@@ -21,8 +21,8 @@ struct solver_library;
  *
  * Each function does what gpu.h says of its namesake. has_cached(): whether a block of memory is
  * cached under a key for a user. peer_gbps may be NULL: such devices do not read each other's
- * memory. All functions are thread-safe; those of the five structures below are for the thread
- * whose call has the stream context.
+ * memory; load, too: nobody tells. All functions are thread-safe; those of the five structures
+ * below are for the thread whose call has the stream context.
  */
 struct gpu_device_functions {
     enum gpu_status (*run)(struct gpu_device *device, const struct accel_call *call,
@@ -46,6 +46,8 @@ struct gpu_device_functions {
     const struct gpu_kernels *kernels;   /* kernels.h: BLAS */
     const struct gpu_own_kernels *own;   /* own.h */
     const struct solver_library *solver; /* gpu/exec/lapack/solver.h */
+    /* How busy it is, as far as its owner tells. */
+    struct gpu_load (*load)(struct gpu_device *device, const struct accel_call *call);
 };
 
 /* The first failure of the device, and the first of a library: later ones follow from it. Each is

@@ -176,6 +176,10 @@ struct gpu_host {
     bool set_up;
     enum gpu_blame blame;            /* on GPU_ERROR, GPU_FINISHED_ELSE, GPU_LOST */
     char failure[GPU_FAILURE_BYTES]; /* the same, if the blame is not the device's */
+    /* Where another process owns the devices: that the call is estimated to take alone there, 0:
+     * not known; and, filled in, of the device that has done it, gpu_info.index. */
+    double alone_ms;
+    int index;
 };
 
 /* A device in use. */
@@ -283,6 +287,13 @@ void gpu_unpin(struct gpu_device *device, struct packer *packer);
 /* Runs a valid, non-empty call. Returns when the result is where the caller expects it. */
 enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,
                         struct gpu_host *host);
+
+/* What the calls of other processes cost one, as far as the device's owner tells. */
+struct gpu_load {
+    double wait_ms; /* until it has a place there */
+    double slower;  /* >= 1: so many times as long it takes then, beside others */
+};
+struct gpu_load gpu_load(struct gpu_device *device, const struct accel_call *call);
 
 /* A call's cached inputs: which, as bits 1 << enum accel_matrix; and their bytes, known by a digest
  * of the program's memory, or by the kernel's record of writes to it. */

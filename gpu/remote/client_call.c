@@ -181,6 +181,7 @@ static bool write_request(const struct lane *lane, const struct accel_call *call
     request->precision = host->precision;
     request->cache =
         (host->caches && host->digests ? WIRE_DIGESTS : 0) | (host->weighs ? WIRE_WEIGHS : 0);
+    request->alone_ms = host->alone_ms;
     request->batch = call->batch;
     request->arguments = call->blas;
     return place_operands(call, lane->area_bytes, lane->chunked_from, request->operand);
@@ -195,6 +196,7 @@ static enum gpu_status take_reply(const struct wire_reply *reply, struct gpu_hos
     host->down_bytes = reply->down_bytes;
     host->cached_bytes = reply->cached_bytes;
     host->set_up = reply->set_up;
+    host->index = reply->index;
     host->precision =
         reply->precision < GPU_PRECISIONS ? (enum gpu_precision)reply->precision : GPU_NATIVE;
     if (status == GPU_ERROR) {

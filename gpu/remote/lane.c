@@ -134,7 +134,8 @@ bool lane_ask(struct wire_state *state, const char *path, char why[GPU_FAILURE_B
     if (got < 0)
         return refuse(why, "the server does not answer", error);
     if (got != (ssize_t)sizeof *state || wire_is_other(&state->server) || state->clients < 0 ||
-        state->clients > WIRE_CLIENTS_MOST)
+        state->clients > WIRE_CLIENTS_MOST || state->devices < 0 ||
+        state->devices > WIRE_DEVICES_MOST)
         return refuse(why, "the server is of another version", 0);
     state->gpu[sizeof state->gpu - 1] = '\0';
     return true;

@@ -131,15 +131,15 @@ static void forget_lanes(void)
 }
 FORKS_CHILD(forget_lanes);
 
-/* Takes a place for a call: one whose lane is open and idle, or one without a lane; NULL: calls
- * have all. */
-static struct lane_place *take_place(void)
+/* Takes a place for a call: one whose lane is open and idle, or one without a lane, anew: that
+ * rather; NULL: calls have all. */
+static struct lane_place *take_place(bool anew)
 {
     struct lane_place *found = NULL;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < LANES; i++) {
         struct lane_place *const place = &remote.lane[i];
-        if (!place->busy && (!found || (place->open && !found->open)))
+        if (!place->busy && (!found || (place->open != anew && found->open == anew)))
             found = place;
     }
     if (found)
@@ -148,23 +148,28 @@ static struct lane_place *take_place(void)
     return found;
 }
 
+/* Who has the lock may read an open lane's memory. */
 static void give_place(struct lane_place *place, bool open)
 {
-    if (!open && place->open)
+    pthread_mutex_lock(&lock);
+    const bool closes = !open && place->open;
+    place->open = open;
+    pthread_mutex_unlock(&lock);
+    if (closes)
         lane_close(&place->lane);
     pthread_mutex_lock(&lock);
-    place->open = open;
     place->busy = false;
     pthread_mutex_unlock(&lock);
 }
 
 /* Takes over what a server says of its device, if nothing is known of one. Returns whether it is
- * the one that is known: the cost model, and decisions, are of that. */
+ * the one that is known, or one like it, as a server may have several, and leave one out: the cost
+ * model, and decisions, are of that. */
 static bool know_device(const struct gpu_info *info)
 {
     struct gpu_info *const known = &remote.common.info;
     if (known->remote)
-        return strcmp(known->id, info->id) == 0;
+        return strcmp(known->id, info->id) == 0 || wire_is_of_kind(known, info);
     *known = *info;
     known->name[sizeof known->name - 1] = known->id[sizeof known->id - 1] = '\0';
     known->passed_over[0] = known->port[0] = '\0';
@@ -198,6 +203,7 @@ static bool open_place(struct lane_place *place, char path[REMOTE_PATH_BYTES],
     if (!opened)
         return place->open;
     welcome.info.id[sizeof welcome.info.id - 1] = '\0';
+    welcome.info.name[sizeof welcome.info.name - 1] = '\0';
     pthread_mutex_lock(&lock);
     place->open = know_device(&welcome.info);
     pthread_mutex_unlock(&lock);
@@ -241,7 +247,8 @@ static void lose_server(struct gpu_host *host, const char *why)
     host->blame = GPU_BLAME_SERVER;
 }
 
-/* A server that has ended is looked for once more: another one may have taken its place. */
+/* A server that has ended is looked for once more: another one may have taken its place, or this
+ * one has ended the lane alone. */
 static enum gpu_status run(struct gpu_device *device, const struct accel_call *call,
                            struct gpu_host *host)
 {
@@ -251,7 +258,7 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
     if (!remote_takes(call) || host->placed || host->shared || host->peer_tiles)
         return GPU_UNSUPPORTED;
     for (int tries = 0; tries < 2 && accel_now_ms() >= atomic_load(&quiet_until_ms); tries++) {
-        struct lane_place *const place = take_place();
+        struct lane_place *const place = take_place(tries > 0);
         if (!place)
             return host->hurries ? GPU_BUSY : GPU_NO_MEMORY;
         char path[REMOTE_PATH_BYTES];
@@ -279,6 +286,24 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
     atomic_store(&looked_ms, INT64_MIN / 2);
     lose_server(host, why);
     return status;
+}
+
+/* ---- How busy it is ---- */
+
+/* Reads what the server has written to a lane: all of them say the same. */
+static struct gpu_load load(struct gpu_device *device, const struct accel_call *call)
+{
+    const bool large = wire_is_large(call);
+    struct gpu_load found = {.slower = 1};
+    (void)device;
+    pthread_mutex_lock(&lock);
+    int i = 0;
+    while (i < LANES && !remote.lane[i].open)
+        i++;
+    if (i < LANES)
+        found = wire_load_of(&remote.lane[i].lane.shared->load, large);
+    pthread_mutex_unlock(&lock);
+    return found;
 }
 
 /* ---- The device ---- */
@@ -351,6 +376,7 @@ static void stop(struct gpu_device *device)
 }
 
 static const struct gpu_device_functions functions = {.run = run,
+                                                      .load = load,
                                                       .has_cached = has_none_cached,
                                                       .locate = locate,
                                                       .fetch = fetch,
@@ -364,7 +390,7 @@ static const struct gpu_device_functions functions = {.run = run,
 struct gpu_device *remote_start(char path[REMOTE_PATH_BYTES], char why[GPU_FAILURE_BYTES],
                                 bool *starting)
 {
-    struct lane_place *const place = take_place();
+    struct lane_place *const place = take_place(false);
     why[0] = path[0] = '\0';
     *starting = false;
     if (!place)

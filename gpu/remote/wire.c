@@ -33,6 +33,13 @@ bool wire_is_other(const struct wire_hello *hello)
     return memcmp(&own, hello, sizeof own) != 0;
 }
 
+bool wire_is_of_kind(const struct gpu_info *one, const struct gpu_info *other)
+{
+    const int64_t more = one->memory_bytes - other->memory_bytes;
+    return strcmp(one->name, other->name) == 0 &&
+           (more < 0 ? -more : more) <= one->memory_bytes / 100;
+}
+
 #define WAIT_SECONDS 2
 
 void wire_limit(int socket)
@@ -99,4 +106,30 @@ int64_t wire_bytes(const struct accel_span *x)
 int64_t wire_matrices(const struct accel_call *call, const struct accel_span *x)
 {
     return x->array || x->stride != 0 ? call->batch : 1;
+}
+
+bool wire_is_large(const struct accel_call *call)
+{
+    double bytes = 0;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        bytes += (double)wire_bytes(&call->span[i]) * (double)wire_matrices(call, &call->span[i]);
+    return bytes >= (double)WIRE_LARGE_BYTES;
+}
+
+/* No server lets calls wait for longer, if nothing is said; nor has a device more places. */
+#define LOAD_WAIT_MOST_MS 60000
+enum { LOAD_BESIDE_MOST = 7 };
+
+/* Calls that run at the same time take at worst as long as one after the other. */
+struct gpu_load wire_load_of(struct wire_load *told, bool large)
+{
+    const double wait_ms =
+        1e-3 * atomic_load_explicit(&told->call[large].wait_us, memory_order_relaxed);
+    const uint32_t beside = atomic_load_explicit(&told->call[large].beside, memory_order_relaxed);
+    const double slower = 1e-2 * atomic_load_explicit(&told->slower_percent, memory_order_relaxed);
+    const double most = 1 + (beside < LOAD_BESIDE_MOST ? beside : LOAD_BESIDE_MOST);
+    return (struct gpu_load){.wait_ms = wait_ms < LOAD_WAIT_MOST_MS ? wait_ms : LOAD_WAIT_MOST_MS,
+                             .slower = slower < 1      ? 1
+                                       : slower < most ? slower
+                                                       : most};
 }

@@ -23,6 +23,7 @@ enum {
     WIRE_MAGIC = 0x61636301,
     WIRE_ASKS,
     WIRE_CLIENTS_MOST = 256,
+    WIRE_DEVICES_MOST = 16,
     WIRE_RING = 1 << 16,
     WIRE_AREA = WIRE_RING + PACKER_BYTES,
     WIRE_ALIGN = 256
@@ -40,7 +41,9 @@ struct wire_welcome {
     bool starting;               /* its device starts: it takes no client yet */
     int64_t area_bytes;          /* for operands */
     int64_t chunked_from; /* bytes of a matrix: such ones and larger ones go through the ring */
-    struct gpu_info info; /* `chosen` means nothing */
+    /* Of one of its devices, which are all of a kind; `share`: how many these are, `chosen` means
+     * nothing. */
+    struct gpu_info info;
 };
 
 /* An operand. In the lane's area: packed columns, the elements of a vector one behind the other; of
@@ -85,6 +88,7 @@ struct wire_request {
     uint32_t routine; /* its place in accel_routines[] */
     uint32_t precision;
     uint32_t cache;                  /* enum wire_cache, as bits */
+    double alone_ms;                 /* that it is estimated to take alone there; 0: not known */
     int64_t batch;                   /* products; 1 in a routine without a batch */
     struct blas_arguments arguments; /* the server reads no address in it */
     struct wire_operand operand[ACCEL_SPANS];
@@ -94,9 +98,22 @@ struct wire_reply {
     uint32_t status; /* enum gpu_status */
     uint32_t precision;
     uint32_t blame;
+    int32_t index; /* of the device that has done it (gpu_info.index) */
     int64_t up_bytes, down_bytes, cached_bytes;
     bool set_up;
     char failure[GPU_FAILURE_BYTES];
+};
+
+/* How busy the devices are, for the client's decisions: for a call of WIRE_LARGE_BYTES and more
+ * [1], and for a smaller one. The client bounds what it reads. */
+struct wire_load {
+    struct {
+        _Atomic uint32_t wait_us; /* until it has a place */
+        _Atomic uint32_t beside;  /* calls that run there then */
+    } call[2];
+    /* Of the time that calls would have taken alone, by their clients' estimates, they have taken
+     * this of late: 100 and more */
+    _Atomic uint32_t slower_percent;
 };
 
 struct wire_lane {
@@ -105,6 +122,7 @@ struct wire_lane {
     /* The client uses the area; the server gives back the area's memory. Each sets its own, then
      * looks at the other one's. */
     _Atomic uint32_t uses, frees;
+    struct wire_load load;
     struct wire_request request;
     struct wire_reply reply;
     struct wire_copies copies;
@@ -132,6 +150,12 @@ struct wire_state {
     int32_t running;                      /* calls that have one */
     int64_t device_bytes, cached_bytes;   /* device memory that calls have left there, or have; kept
                                              inputs in it */
+    int32_t devices;                      /* how many rows there are */
+    struct wire_device {
+        int32_t index, running, processes; /* gpu_info.index; calls; that have their calls there */
+        bool has_failed;
+        int64_t device_bytes, cached_bytes;
+    } device[WIRE_DEVICES_MOST];
     /* Root, and who has the server's account, are told of all clients; others of their own. */
     struct wire_served all; /* of those, too, that have left */
     struct wire_client {
@@ -147,6 +171,10 @@ void wire_hello(struct wire_hello *hello);
 
 /* Whether that is another build than this one. */
 bool wire_is_other(const struct wire_hello *hello);
+
+/* Whether what is decided by one device is right for another, too: it has the name, and as much
+ * memory but for a hundredth. */
+bool wire_is_of_kind(const struct gpu_info *one, const struct gpu_info *other);
 
 /* Bounds each wait for a connection, and for a message on it. */
 void wire_limit(int socket);
@@ -170,5 +198,12 @@ int64_t wire_bytes(const struct accel_span *x);
 
 /* Returns how many matrices of an operand a call has there. */
 int64_t wire_matrices(const struct accel_call *call, const struct accel_span *x);
+
+/* Whether a call's operands have so many bytes, or more: not all places on a device are for it. */
+#define WIRE_LARGE_BYTES ((int64_t)1 << 20)
+bool wire_is_large(const struct accel_call *call);
+
+/* Returns what a server tells of its load, as far as it can be so. */
+struct gpu_load wire_load_of(struct wire_load *told, bool large);
 
 #endif

@@ -35,7 +35,8 @@ class Server:
     def begin(self):
         self.process = subprocess.Popen([ACCEL, "serve", f"--socket={self.path}", *self.options], env=self.env, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert self.process.stdout.readline() == f"accel serve: Test GPU, at {self.path}\n", self.process.stderr.read()
+        line = self.process.stdout.readline()
+        assert re.fullmatch(rf"accel serve: (\d+ x )?Test GPU, at {self.path}\n", line), line + self.process.stderr.read()
 
     def client(self, **env):
         return {**AUTO, "ACCEL_SERVER": str(self.path), **env}

@@ -1,6 +1,10 @@
 # The step `serve` of scripts/gpu-proof: what an owner of the GPU (accel serve) brings its clients
 # and costs them, beside CUDA in each of their processes. Sourced by it.
 
+# Both have one GPU, also on a machine with several: so their times can be compared.
+first_gpu=${CUDA_VISIBLE_DEVICES-0}
+first_gpu=${first_gpu%%,*}
+
 # by WAY COMMAND…: with CUDA in the process itself, or by the server.
 by() {
     local way=$1
@@ -9,14 +13,15 @@ by() {
     process) set -- ACCEL_SERVER=off ACCEL_START=wait "$@" ;;
     served) set -- ACCEL_SERVER="$server_socket" "$@" ;;
     esac
-    limited env ACCEL_POLICY=gpu OPENBLAS_NUM_THREADS=1 "$@"
+    limited env CUDA_VISIBLE_DEVICES="$first_gpu" ACCEL_POLICY=gpu OPENBLAS_NUM_THREADS=1 "$@"
 }
 
 server_metric() { "$build/accel" top --socket="$server_socket" --metrics 2> /dev/null | sed -n "s/^$1 //p"; }
 
-# start_server: sets $server_pid; false where it has said why there is none.
+# start_server NAME=VALUE…: in this environment. Sets $server_pid; false where it has said why there
+# is none.
 start_server() {
-    "$build/accel" serve --socket="$server_socket" --idle=0 > "$folder/server" 2>&1 &
+    env "$@" "$build/accel" serve --socket="$server_socket" --idle=0 > "$folder/server" 2>&1 &
     server_pid=$!
     while kill -0 "$server_pid" 2> /dev/null && ! grep -q ', at ' "$folder/server"; do
         if time_is_over; then
@@ -88,20 +93,52 @@ serve_checks() {
         "$(awk -v a="$up" -v b="$(server_metric accel_serve_upload_bytes_total)" -v n=$shared -v rounds="$([ -z "$quick" ] && echo 3 || echo 1)" 'BEGIN { printf "%.4g", (b - a) / (8 * n * n * rounds) }')" >> "$parts/measures.tsv"
 }
 
+# several_gpus: whether programs have all GPUs that a server has, and each has one, with right
+# results.
+several_gpus() {
+    local gpus i programs=() right=0 used begun=$SECONDS
+    gpus=$(sed -n 's/^accel serve: \([0-9]*\) x .*/\1/p' "$folder/server")
+    if [ -z "$gpus" ]; then
+        check serve "several GPUs" "not here" 0 "the machine has one GPU, or one of a kind"
+        return
+    fi
+    rm -f "$folder"/log.*
+    for ((i = 0; i < 2 * gpus; i++)); do
+        limited env ACCEL_SERVER="$server_socket" ACCEL_POLICY=gpu OPENBLAS_NUM_THREADS=1 LD_PRELOAD="$build/libaccel.so" ACCEL_LOG=1 \
+            ACCEL_LOG_FILE="$folder/log.$i" "$build/tests/steps" during:3000:500 > "$folder/out.$i" 2>> "$folder/err" &
+        programs+=($!)
+    done
+    for ((i = 0; i < 2 * gpus; i++)); do
+        wait "${programs[i]}" && grep -q ' 0 wrong' "$folder/out.$i" && ((right++))
+    done
+    ! left_out_if_cut serve "several GPUs" "$begun" || return
+    used=$(cat "$folder"/log.* | sed -n 's/.* ran=\(gpu[0-9]*\) .*/\1/p' | sort | uniq -c | awk '{ printf "%s%s: %s calls", NR > 1 ? ", " : "", $2, $1 }')
+    check serve "several GPUs" "$([ "$right" -eq $((2 * gpus)) ] && [ "$(grep -o 'gpu[0-9]*:' <<< "$used" | wc -l)" -eq "$gpus" ] && echo ok || echo failed)" \
+        $((SECONDS - begun)) "$right of $((2 * gpus)) programs have right results; $used"
+}
+
+end_server() {
+    kill "$server_pid"
+    wait "$server_pid"
+}
+
 step_serve() {
     local server_socket server_pid status sockets begun=$SECONDS
     # A socket's path has little room.
     sockets=$(mktemp -d) || { check serve "the server" failed 0 "no folder for its socket" && return; }
     server_socket=$sockets/serve
     new_folder serve
-    if start_server; then
+    if start_server CUDA_VISIBLE_DEVICES="$first_gpu"; then
         serve_checks
-        kill "$server_pid"
-        wait "$server_pid"
+        end_server
         status=$?
         check serve "the server" "$([ $status -eq 0 ] && echo ok || echo failed)" $((SECONDS - begun)) "$(tail -n 1 "$folder/server")"
     elif ! left_out_if_cut serve "the server" "$begun"; then
         check serve "the server" failed $((SECONDS - begun)) "it does not start: $(tail -n 1 "$folder/server")"
+    fi
+    if start_server; then
+        several_gpus
+        end_server
     fi
     kill "$server_pid" 2> /dev/null
     rm -r "$sockets"

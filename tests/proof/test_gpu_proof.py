@@ -314,6 +314,7 @@ def test_a_server_s_clients_are_timed_beside_processes_with_cuda(proved, name):
 def test_the_server_has_sent_the_eight_clients_matrices_and_has_ended_well(proved):
     assert 0 < value_of(proved, "serve_eight_clients_sent") <= 8.5
     assert statuses_of(proved.report, "serve")["the server"] == "ok"
+    assert statuses_of(proved.report, "serve")["several GPUs"] == "not here"
 
 
 # ---- The steps that the long form alone has ----
@@ -454,6 +455,15 @@ def test_clients_whose_calls_are_not_on_the_gpu_are_not_timed(folder, tmp_path):
     _, report, _ = proof(folder, tmp_path, *TEST_GPU, "--only", "serve", env={"TESTGPU_FAIL": "cuStreamCreate:1+"})
     assert statuses_of(report, "serve")["calls"] == "failed"
     assert "serve_start_served" not in report["measures"]
+
+
+def test_a_server_with_several_gpus_has_programs_on_all(folder, tmp_path):
+    """And the times are those of one."""
+    _, report, _ = proof(folder, tmp_path, *TEST_GPU, "--only", "serve", env={"TESTGPU_DEVICES": "2"})
+    status, note = checks_of(report, "serve")["several GPUs"]
+    assert status == "ok", note
+    assert re.fullmatch(r"4 of 4 programs have right results; gpu0: \d+ calls, gpu1: \d+ calls", note)
+    assert 0 < report["measures"]["serve_eight_clients_sent"]["value"] <= 8.5
 
 
 def test_a_call_whose_result_is_wrong_is_not_timed_and_its_trace_is_a_failure(folder, tmp_path):

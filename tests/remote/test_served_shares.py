@@ -28,12 +28,13 @@ class Place:
     def __init__(self, folder):
         self.socket, self.started = folder / "serve", []
 
-    def serve(self, *words, delay_us=3000):
-        env = {**clean_env("/tmp"), "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": str(delay_us)}
+    def serve(self, *words, delay_us=3000, devices=1):
+        env = {**clean_env("/tmp"), "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": str(delay_us), "TESTGPU_DEVICES": str(devices)}
         self.server = subprocess.Popen([TOOL, "serve", f"--socket={self.socket}", "--idle=0", *words], env=env, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.started.append(self.server)
-        assert self.server.stdout.readline().startswith("accel serve: Test GPU"), self.server.stderr.read()
+        said = "accel serve: " + (f"{devices} x " if devices > 1 else "") + "Test GPU, at "
+        assert self.server.stdout.readline().startswith(said), self.server.stderr.read()
 
     def env(self, **more):
         return {**SHIM, "ACCEL_POLICY": "gpu", "ACCEL_CUDA_DIR": "/nowhere", "ACCEL_SERVER": str(self.socket), "OPENBLAS_NUM_THREADS": "1", **more}
@@ -93,6 +94,15 @@ def test_users_have_shares_by_their_weights(place):
     place.serve("--mode=666", f"--weight={ALICE}=1,{BOB}=3")
     *alice, bob = calls_meanwhile(place, [place.begin("threads:6:400:100000", user=user) for user in 4 * [ALICE] + [BOB]], 300)
     assert 1.7 < bob / sum(alice) < 5, (alice, bob) # 0.25 in one line, and 1 without weights
+    assert max(alice) < 2.5 * min(alice)
+
+
+@root
+def test_users_have_equal_shares_of_several_devices(place):
+    """Of all of them together, wherever their processes are."""
+    place.serve("--mode=666", devices=2)
+    *alice, bob = calls_meanwhile(place, [place.begin(f"threads:{16 if user == BOB else 6}:400:100000", user=user) for user in 4 * [ALICE] + [BOB]], 400)
+    assert 0.6 < bob / sum(alice) < 1.7, (alice, bob) # a third where each device has an order of its own
     assert max(alice) < 2.5 * min(alice)
 
 
@@ -165,6 +175,20 @@ def test_calls_of_a_user_have_so_much_memory(place):
     assert set(outcomes(lines_for(done))) <= {("gpu0", "forced"), ("cpu", "no_memory"), ("cpu", "unsupported")}
     # With what calls have left idle. Without --memory, a product of order 900 alone has 19 MB.
     assert place.metrics()["device_bytes"] < 8 << 20
+
+
+def test_calls_of_a_user_have_so_much_memory_of_each_device(place):
+    place.serve("--memory=2", delay_us=0, devices=2)
+    programs = [place.begin("dgemm:900:5", "threads:4:300:10", f"await:{place.socket}.go", **LOG) for _ in range(4)]
+    wait_for(lambda: place.metrics()["calls_total"] + place.metrics()["refused_total"] >= 4 * 45)
+    held = re.findall(r'(?m)^accel_serve_gpu_device_bytes{gpu="gpu[01]"} (\S+)$',
+                      subprocess.run([TOOL, "top", "--metrics", f"--socket={place.socket}"], env=clean_env("/tmp"), stdout=subprocess.PIPE, text=True).stdout)
+    Path(f"{place.socket}.go").touch()
+    for program in programs:
+        stdout, stderr = program.communicate(timeout=120)
+        assert stdout.count(" 0 wrong") == 2
+        assert set(outcomes(parse_log(stderr))) <= {("gpu0", "forced"), ("gpu1", "forced"), ("cpu", "no_memory")}
+    assert [0 < float(bytes) < 8 << 20 for bytes in held] == 2 * [True], held
 
 
 @pytest.mark.parametrize("words, line", [

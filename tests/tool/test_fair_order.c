@@ -42,7 +42,7 @@ static double now_ms;
 static int begin(void **state)
 {
     (void)state;
-    fair_order_begin(&order, PLACES, LARGE_PLACES);
+    fair_order_begin(&order, 1, PLACES, LARGE_PLACES);
     programs = 0;
     now_ms = 0;
     return 0;
@@ -58,10 +58,13 @@ static int end(void **state)
                 fair_order_cancel(&lane->call);
             if (lane->state == RUNS)
                 fair_order_end(&order, &lane->call, true, now_ms);
-            fair_order_leave(program[i].process);
+            fair_order_leave(&order, program[i].process);
         }
-    assert_int_equal(order.running, 0);
-    assert_int_equal(order.large_running, 0);
+    for (int i = 0; i < order.devices; i++) {
+        assert_int_equal(order.device[i].running, 0);
+        assert_int_equal(order.device[i].large_running, 0);
+        assert_int_equal(order.device[i].processes, 0);
+    }
     fair_order_free(&order);
     return 0;
 }
@@ -98,7 +101,10 @@ static void fill(void)
                     if (waited_ms > x->waited_most_ms)
                         x->waited_most_ms = waited_ms;
                 }
-    assert_true(order.running <= PLACES && order.large_running <= LARGE_PLACES);
+    for (int i = 0; i < order.devices; i++) {
+        const struct fair_device *const device = &order.device[i];
+        assert_true(device->running <= PLACES && device->large_running <= LARGE_PLACES);
+    }
 }
 
 static void step(struct program *x, struct lane *lane)
@@ -314,7 +320,7 @@ static void calls_of_a_process_run_in_their_order(void **state)
     assert_null(fair_order_next(&order, 200));
     for (int i = 13; i < 19; i++)
         fair_order_end(&order, &call[i], true, 200);
-    fair_order_leave(process);
+    fair_order_leave(&order, process);
 }
 
 /* Of users that have had as much, the first who has come; what runs counts. */
@@ -323,7 +329,7 @@ static void what_runs_has_been_had(void **state)
     struct fair_call call[5];
     struct fair_process *process[5];
     (void)state;
-    fair_order_begin(&order, 2, 2);
+    fair_order_begin(&order, 1, 2, 2);
     for (int i = 3; i >= 0; i--)
         process[i] = fair_order_join(&order, 10 - (uint64_t)i, 1, i);
     for (int i = 0; i < 4; i++)
@@ -346,7 +352,131 @@ static void what_runs_has_been_had(void **state)
     assert_ptr_equal(fair_order_next(&order, 60), &call[4]);
     fair_order_end(&order, &call[4], true, 61);
     for (int i = 0; i < 5; i++)
-        fair_order_leave(process[i]);
+        fair_order_leave(&order, process[i]);
+}
+
+/* ---- Several devices ---- */
+
+static void open_devices(int devices)
+{
+    fair_order_begin(&order, devices, PLACES, LARGE_PLACES);
+}
+
+static int running_on(int device)
+{
+    return order.device[device].running;
+}
+
+/* Each has a device as long as there are enough; nobody waits for the one while the other is
+ * free. */
+static void processes_spread(void **state)
+{
+    (void)state;
+    open_devices(2);
+    for (int i = 0; i < 4; i++)
+        PROGRAM(.user = 1, .lanes = 1);
+    run_until(1000);
+    for (int i = 0; i < 4; i++) {
+        assert_near(program[i].had_ms, 1000);
+        assert_int_equal(program[i].process->device, i % 2);
+    }
+}
+
+static void one_with_many_lanes_has_them_all(void **state)
+{
+    (void)state;
+    open_devices(3);
+    const struct program *const alone = PROGRAM(.user = 1, .lanes = 32);
+    run_until(10000);
+    assert_near(alone->had_ms, 3 * LARGE_PLACES * 10000.0);
+}
+
+/* A user's time counts wherever it was: with the first device to itself at first, it has no more of
+ * both afterwards than another one that has come later; nor has one for having more processes. */
+static void users_are_equal_over_all_devices(void **state)
+{
+    (void)state;
+    open_devices(2);
+    const struct program *const one = PROGRAM(.user = 1, .lanes = 20);
+    for (int i = 0; i < 4; i++)
+        PROGRAM(.user = 2, .lanes = 20);
+    run_until(10000);
+    assert_near(one->had_ms, 2 * LARGE_PLACES * 10000.0 / 2);
+    for (int i = 1; i < programs; i++)
+        assert_near(program[i].had_ms, 2 * LARGE_PLACES * 10000.0 / 8);
+}
+
+static void a_process_stays_where_its_last_call_ran(void **state)
+{
+    struct fair_call call[LARGE_PLACES + 1];
+    int device;
+    (void)state;
+    open_devices(2);
+    struct fair_process *const a = fair_order_join(&order, 1, 1, 1), *const b = fair_order_join(
+                                                                         &order, 1, 1, 2);
+    for (int i = 0; i <= LARGE_PLACES; i++) {
+        fair_order_wait(&order, &call[i], a, true, 0);
+        assert_ptr_equal(fair_order_next(&order, 0), &call[i]);
+        assert_int_equal(call[i].device, i == LARGE_PLACES);
+    }
+    assert_int_equal(a->device, 1);
+    assert_true(fair_order_has_place(&order, a, true, &device));
+    assert_int_equal(device, 1);
+    for (int i = 0; i <= LARGE_PLACES; i++)
+        fair_order_end(&order, &call[i], true, 10);
+    fair_order_wait(&order, &call[0], a, true, 10);
+    assert_ptr_equal(fair_order_next(&order, 10), &call[0]);
+    assert_int_equal(call[0].device, 1);
+    fair_order_end(&order, &call[0], true, 20);
+    fair_order_leave(&order, a);
+    fair_order_leave(&order, b);
+}
+
+/* Where processes have ended on one device, and two are left on the other, one of them goes. */
+static void none_is_idle_while_two_share_another(void **state)
+{
+    struct fair_process *process[4];
+    struct fair_call call[2];
+    (void)state;
+    open_devices(2);
+    for (int i = 0; i < 4; i++)
+        process[i] = fair_order_join(&order, 1, 1, i);
+    fair_order_leave(&order, process[1]);
+    fair_order_leave(&order, process[3]);
+    assert_int_equal(order.device[0].processes, 2);
+    for (int i = 0; i < 2; i++) {
+        fair_order_wait(&order, &call[i], process[2 * i], true, 0);
+        assert_ptr_equal(fair_order_next(&order, 0), &call[i]);
+        assert_int_equal(call[i].device, i);
+    }
+    for (int i = 0; i < 2; i++) {
+        fair_order_end(&order, &call[i], true, 10);
+        fair_order_leave(&order, process[2 * i]);
+    }
+}
+
+/* Its processes go on elsewhere, and new ones do not come to it. */
+static void a_device_that_is_left_out(void **state)
+{
+    (void)state;
+    open_devices(2);
+    for (int i = 0; i < 4; i++)
+        PROGRAM(.user = 1, .lanes = 2);
+    run_until(1000);
+    assert_int_equal(running_on(1), 4);
+    assert_true(fair_order_leave_out(&order, 1));
+    assert_false(fair_order_leave_out(&order, 1));
+    PROGRAM(.user = 1, .lanes = 2, .from_ms = 1000);
+    run_until(1100);
+    const double had_ms = program[0].had_ms;
+    assert_int_equal(running_on(1), 0);
+    assert_int_equal(order.device[0].processes, 5);
+    run_until(6100);
+    assert_near(program[0].had_ms - had_ms, LARGE_PLACES * 5000.0 / 5);
+    fair_order_leave_out(&order, 0);
+    run_until(6200);
+    assert_int_equal(running_on(0), 0);
+    assert_null(fair_order_next(&order, now_ms));
 }
 
 int main(void)
@@ -365,6 +495,12 @@ int main(void)
                                        TEST(small_calls_wait_for_small_ones_alone),
                                        TEST(large_ones_have_their_share),
                                        TEST(calls_of_a_process_run_in_their_order),
-                                       TEST(what_runs_has_been_had)};
+                                       TEST(what_runs_has_been_had),
+                                       TEST(processes_spread),
+                                       TEST(one_with_many_lanes_has_them_all),
+                                       TEST(users_are_equal_over_all_devices),
+                                       TEST(a_process_stays_where_its_last_call_ran),
+                                       TEST(none_is_idle_while_two_share_another),
+                                       TEST(a_device_that_is_left_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

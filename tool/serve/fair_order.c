@@ -2,9 +2,10 @@
 
 #include <stdlib.h>
 
-void fair_order_begin(struct fair_order *order, int places, int large_places)
+void fair_order_begin(struct fair_order *order, int devices, int places, int large_places)
 {
-    *order = (struct fair_order){.places = places, .large_places = large_places};
+    *order =
+        (struct fair_order){.places = places, .large_places = large_places, .devices = devices};
 }
 
 /* ---- Who shares ---- */
@@ -82,6 +83,72 @@ static void advance_processes(struct fair_user *user, double of_last, double now
     advance(&user->share.clock, any, least, of_last);
 }
 
+/* ---- Devices ---- */
+
+static bool has_room(const struct fair_order *order, const struct fair_device *device, bool large)
+{
+    return !device->is_out && device->running < order->places &&
+           (!large || device->large_running < order->large_places);
+}
+
+/* Whether a process had better go from one device to another: others compute on its own, nobody on
+ * that, and where it goes there are no more then than where it comes from. */
+static bool had_better_go(const struct fair_device *from, const struct fair_device *to)
+{
+    return from->running > 0 && to->running == 0 && to->processes + 2 <= from->processes;
+}
+
+/* Whether a has fewer calls that run than b, or as many and fewer processes. */
+static bool is_freer(const struct fair_device *a, const struct fair_device *b)
+{
+    return a->running < b->running || (a->running == b->running && a->processes < b->processes);
+}
+
+bool fair_order_has_place(const struct fair_order *order, const struct fair_process *process,
+                          bool large, int *device)
+{
+    const struct fair_device *const own = &order->device[process->device], *freest = NULL;
+    for (int i = 0; i < order->devices; i++) {
+        const struct fair_device *const other = &order->device[i];
+        if (has_room(order, other, large) && (!freest || is_freer(other, freest)))
+            freest = other;
+    }
+    if (freest && has_room(order, own, large) && !had_better_go(own, freest))
+        freest = own;
+    *device = (int)((freest ? freest : own) - order->device);
+    return freest != NULL;
+}
+
+/* Returns the device with the fewest processes. */
+static int emptiest(const struct fair_order *order)
+{
+    const struct fair_device *found = NULL;
+    for (int i = 0; i < order->devices; i++) {
+        const struct fair_device *const device = &order->device[i];
+        if (!device->is_out && (!found || device->processes < found->processes))
+            found = device;
+    }
+    return found ? (int)(found - order->device) : 0;
+}
+
+static void go_to(struct fair_order *order, struct fair_process *process, int device)
+{
+    order->device[process->device].processes--;
+    order->device[device].processes++;
+    process->device = device;
+}
+
+bool fair_order_leave_out(struct fair_order *order, int device)
+{
+    const bool is_news = !order->device[device].is_out;
+    order->device[device].is_out = true;
+    for (struct fair_user *user = order->users; user; user = user->next)
+        for (struct fair_process *process = user->processes; process; process = process->next)
+            if (process->device == device)
+                go_to(order, process, emptiest(order));
+    return is_news;
+}
+
 /* ---- Users and processes ---- */
 
 static struct fair_user *find_user(struct fair_order *order, uint64_t id, double weight)
@@ -114,6 +181,8 @@ struct fair_process *fair_order_join(struct fair_order *order, uint64_t id, doub
         *process = (struct fair_process){
             .share = {.weight = 1}, .user = user, .pid = pid, .next = user->processes};
         process->last = &process->first;
+        process->device = emptiest(order);
+        order->device[process->device].processes++;
         user->processes = process;
     }
     if (process)
@@ -121,10 +190,11 @@ struct fair_process *fair_order_join(struct fair_order *order, uint64_t id, doub
     return process;
 }
 
-void fair_order_leave(struct fair_process *process)
+void fair_order_leave(struct fair_order *order, struct fair_process *process)
 {
     if (--process->lanes > 0)
         return;
+    order->device[process->device].processes--;
     struct fair_process **at = &process->user->processes;
     while (*at != process)
         at = &(*at)->next;
@@ -150,18 +220,13 @@ void fair_order_wait(struct fair_order *order, struct fair_call *call, struct fa
     process->last = &call->next;
 }
 
-static bool has_place(const struct fair_order *order, const struct fair_call *call)
-{
-    return order->running < order->places &&
-           (!call->large || order->large_running < order->large_places);
-}
-
 /* Returns a process's first call that has a place. */
 static struct fair_call *first_of(const struct fair_order *order,
                                   const struct fair_process *process)
 {
     struct fair_call *call = process->first;
-    while (call && !has_place(order, call))
+    int device;
+    while (call && !fair_order_has_place(order, process, call->large, &device))
         call = call->next;
     return call;
 }
@@ -218,8 +283,10 @@ struct fair_call *fair_order_next(struct fair_order *order, double now_ms)
     take_out(next);
     count_begin(&next->process->share, now_ms);
     count_begin(&next->process->user->share, now_ms);
-    order->running++;
-    order->large_running += next->large;
+    fair_order_has_place(order, next->process, next->large, &next->device);
+    go_to(order, next->process, next->device);
+    order->device[next->device].running++;
+    order->device[next->device].large_running += next->large;
     next->began_ms = now_ms;
     return next;
 }
@@ -237,8 +304,8 @@ void fair_order_end(struct fair_order *order, struct fair_call *call, bool count
     struct fair_user *const user = process->user;
     count_end(&process->share, call, counts, user->share.clock, now_ms);
     count_end(&user->share, call, counts, order->clock, now_ms);
-    order->running--;
-    order->large_running -= call->large;
+    order->device[call->device].running--;
+    order->device[call->device].large_running -= call->large;
     advance_users(order, user->share.had, now_ms);
     advance_processes(user, process->share.had, now_ms);
 }

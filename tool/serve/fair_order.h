@@ -1,11 +1,15 @@
 /*
- * Which call runs next on a device that several processes of several users share: start-time fair
- * queueing in two levels (P. Goyal, H. Vin, H. Cheng, "Start-time fair queueing", 1996). Of the
- * users whose calls wait, the one is next that has had the least time of the device by its weight;
- * of its processes likewise; of a process's calls the first. Who had nothing to do meanwhile is not
- * owed for that, and nobody is punished for time that nobody else wanted.
+ * Which call runs next on the devices that several processes of several users share: start-time
+ * fair queueing in two levels (P. Goyal, H. Vin, H. Cheng, "Start-time fair queueing", 1996). Of
+ * the users whose calls wait, the one is next that has had the least time of all devices by its
+ * weight; of its processes likewise; of a process's calls the first. Who had nothing to do
+ * meanwhile is not owed for that, and nobody is punished for time that nobody else wanted.
  *
- * Calls are small or large; some places on the device are for small ones alone, so that these wait
+ * All wait in one order, and a call runs on the device where its process's last one ran, which may
+ * have inputs of it: elsewhere if that has no place, or others compute there while a device with
+ * fewer processes computes nothing. A new process begins where the fewest are.
+ *
+ * Calls are small or large; some places on a device are for small ones alone, so that these wait
  * for small ones alone. These functions take no lock and read no clock: the caller passes the time,
  * in milliseconds.
  */
@@ -36,6 +40,7 @@ struct fair_process {
     struct fair_share share;
     struct fair_user *user;
     int pid, lanes;
+    int device;                      /* where its last call ran, or the first is to run */
     struct fair_call *first, **last; /* that wait */
     struct fair_process *next;
 };
@@ -45,18 +50,28 @@ struct fair_call {
     struct fair_call *next;
     uint64_t number; /* in which order they have come */
     double came_ms, began_ms;
+    int device; /* where it runs */
     bool large;
 };
 
+enum { FAIR_DEVICES_MOST = 16 };
+
+struct fair_device {
+    int running, large_running; /* calls */
+    int processes;
+    bool is_out; /* no call runs there any more */
+};
+
 struct fair_order {
-    int places, large_places; /* calls that may run; large ones of them */
-    int running, large_running;
+    int places, large_places; /* calls that may run on a device; large ones of them */
+    int devices;
+    struct fair_device device[FAIR_DEVICES_MOST];
     uint64_t calls; /* so far */
     double clock;   /* of users */
     struct fair_user *users;
 };
 
-void fair_order_begin(struct fair_order *order, int places, int large_places);
+void fair_order_begin(struct fair_order *order, int devices, int places, int large_places);
 
 /* Frees it, when all have left. */
 void fair_order_free(struct fair_order *order);
@@ -66,13 +81,22 @@ struct fair_process *fair_order_join(struct fair_order *order, uint64_t user, do
                                      int pid);
 
 /* Leaves it, with no call under way. What a user has had is kept. */
-void fair_order_leave(struct fair_process *process);
+void fair_order_leave(struct fair_order *order, struct fair_process *process);
+
+/* No call gets a place on a device any more; its processes go to others. Returns whether that is
+ * news. */
+bool fair_order_leave_out(struct fair_order *order, int device);
 
 /* A call waits from now on. *call is the caller's, until it has ended or been cancelled. */
 void fair_order_wait(struct fair_order *order, struct fair_call *call, struct fair_process *process,
                      bool large, double now_ms);
 
-/* Returns the next call that runs, from now on; NULL: none may. */
+/* Whether a call of a process would run at once, if it were the only one to wait; *device: where,
+ * or where the process is. */
+bool fair_order_has_place(const struct fair_order *order, const struct fair_process *process,
+                          bool large, int *device);
+
+/* Returns the next call that runs, from now on, on its `device`; NULL: none may. */
 struct fair_call *fair_order_next(struct fair_order *order, double now_ms);
 
 /* A call that waits does not any more. */

@@ -7,6 +7,7 @@
 #include "ops/blas/abi.h"
 #include "ops/op.h"
 #include "ops/rules/rules.h"
+#include "served_devices.h"
 
 /* ---- Arguments ---- */
 
@@ -168,27 +169,13 @@ static bool no_original(void *context, const struct accel_call *part)
     return false;
 }
 
-/* Small ones do not wait behind large ones: device_places.h. */
-#define LARGE_BYTES ((int64_t)1 << 20)
-
-static int64_t bytes_of_operand(const struct accel_span *x, int64_t batch)
-{
-    return wire_bytes(x) * (x->stride != 0 ? batch : 1);
-}
-
-static int64_t bytes_of(const struct accel_call *call)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        bytes += bytes_of_operand(&call->span[i], call->batch);
-    return bytes;
-}
-
 static int64_t area_bytes_of(const struct accel_call *call, const struct wire_request *request)
 {
     int64_t bytes = 0;
     for (int i = 0; i < ACCEL_SPANS; i++)
-        bytes += request->operand[i].asked ? 0 : bytes_of_operand(&call->span[i], call->batch);
+        bytes += request->operand[i].asked
+                     ? 0
+                     : wire_bytes(&call->span[i]) * wire_matrices(call, &call->span[i]);
     return bytes;
 }
 
@@ -196,12 +183,16 @@ static enum gpu_status run_in_turn(struct served_run *run, const struct accel_ca
                                    struct gpu_host *host)
 {
     struct fair_call place;
-    const bool large = bytes_of(call) >= LARGE_BYTES;
-    if (!device_places_take(run->process, large, run->most_ms, &place, &run->waited_ms))
+    if (!device_places_take(run->lane, wire_is_large(call), run->most_ms, &place, &run->waited_ms))
         return GPU_BUSY;
+    struct gpu_device *const device = served_devices_at(place.device);
     atomic_store(run->doing, WIRE_RUNS);
-    const enum gpu_status status = gpu_run(run->device, call, host);
-    device_places_give(&place, !host->set_up);
+    served_copies_go_to(run->copies, device);
+    const enum gpu_status status = gpu_run(device, call, host);
+    if (gpu_has_failure(device))
+        served_devices_leave_out(place.device);
+    device_places_give(run->lane, &place, !host->set_up, status == GPU_OK ? host->alone_ms : 0);
+    host->index = gpu_info(device)->index;
     return status;
 }
 
@@ -215,6 +206,7 @@ void served_call_run(struct wire_reply *reply, struct served_run *run,
                             .caches = request->cache & WIRE_DIGESTS,
                             .digests = request->cache & WIRE_DIGESTS,
                             .weighs = request->cache & WIRE_WEIGHS,
+                            .alone_ms = request->alone_ms,
                             .precision = request->precision < GPU_PRECISIONS
                                              ? (enum gpu_precision)request->precision
                                              : GPU_NATIVE};
@@ -229,6 +221,7 @@ void served_call_run(struct wire_reply *reply, struct served_run *run,
         reply->status = GPU_BUSY;
     reply->precision = host.precision;
     reply->blame = host.blame;
+    reply->index = host.index;
     reply->up_bytes = host.up_bytes;
     reply->down_bytes = host.down_bytes;
     reply->cached_bytes = host.cached_bytes;

@@ -16,9 +16,8 @@ bool served_call_read(struct accel_call *call, const struct wire_request *reques
 
 /* For whom, and where, a call runs. */
 struct served_run {
-    struct gpu_device *device;
     const struct gpu_user *user;
-    struct fair_process *process;
+    struct device_lane *lane;
     struct served_copies *copies; /* of the client's lane */
     double most_ms;               /* that it may wait for a place there */
     atomic_int *doing;            /* WIRE_RUNS, when it has one */

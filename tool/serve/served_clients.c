@@ -15,6 +15,7 @@
 #include "base/thread/clock.h"
 #include "gpu/cache/admission.h"
 #include "served_call.h"
+#include "served_devices.h"
 #include "served_users.h"
 
 /* More are refused: each has a thread. */
@@ -25,16 +26,15 @@ enum { CLIENTS_MOST = WIRE_CLIENTS_MOST };
 struct served_client {
     struct served_client *next;
     int socket;
-    struct gpu_device *device; /* NULL: it starts */
-    struct served_user *user;  /* NULL: not known yet */
-    struct wire_lane *lane;    /* NULL: none yet */
+    struct served_user *user; /* NULL: not known yet */
+    struct wire_lane *lane;   /* NULL: none yet */
     struct served_copies copies;
     int64_t area_bytes;
     int pid;
     double came_ms;
-    struct fair_process *process; /* NULL: none yet */
-    atomic_int doing;             /* enum wire_doing */
-    struct wire_served served;    /* under the lock, as `all` is */
+    struct device_lane place;
+    atomic_int doing;          /* enum wire_doing */
+    struct wire_served served; /* under the lock, as `all` is */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -85,11 +85,15 @@ static bool make_lane(struct served_client *client, struct wire_welcome *welcome
     const struct served_user *user = client->user;
     const int64_t bytes = WIRE_AREA + client->area_bytes;
     const int memory = make_memory(bytes);
-    client->process = device_places_join(user->gpu.id, user->weight, client->pid);
-    void *at = memory < 0 || !client->process ? MAP_FAILED
-                                              : mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
-                                                     MAP_SHARED | MAP_NORESERVE, memory, 0);
-    if (at == MAP_FAILED) {
+    void *at = memory < 0 ? MAP_FAILED
+                          : mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_NORESERVE, memory, 0);
+    const bool made =
+        at != MAP_FAILED && device_places_join(&client->place, user->gpu.id, user->weight,
+                                               client->pid, &((struct wire_lane *)at)->load);
+    if (!made) {
+        if (at != MAP_FAILED)
+            munmap(at, (size_t)bytes);
         snprintf(welcome->why, sizeof welcome->why, "the server has no memory for one more client");
         send_welcome(client->socket, welcome, -1);
     } else {
@@ -99,10 +103,11 @@ static bool make_lane(struct served_client *client, struct wire_welcome *welcome
         pthread_mutex_unlock(&lock);
         welcome->area_bytes = client->area_bytes;
         welcome->chunked_from = served_copies_least();
-        welcome->info = *gpu_info(client->device);
+        welcome->info = *gpu_info(served_devices_first());
         welcome->info.chosen = NULL;
+        welcome->info.share = served_devices_count();
     }
-    const bool welcomed = at != MAP_FAILED && send_welcome(client->socket, welcome, memory);
+    const bool welcomed = made && send_welcome(client->socket, welcome, memory);
     if (memory >= 0)
         close(memory);
     return welcomed;
@@ -118,18 +123,6 @@ static void add_served(struct wire_served *sum, const struct wire_served *more)
     sum->waited_ms += more->waited_ms;
 }
 
-/* user: whose memory counts; NULL: all. */
-static void tell_places(struct wire_state *state, struct gpu_device *device, const uint64_t *user)
-{
-    const struct device_places_count places = device_places_count();
-    state->users = served_users_count();
-    state->waiting_small = places.waiting_small;
-    state->waiting_large = places.waiting_large;
-    state->running = places.running;
-    if (device)
-        gpu_count_memory(device, user, &state->device_bytes, &state->cached_bytes);
-}
-
 /* Tells who asks, if that is of this build, what has been done so far. */
 static void answer(const struct served_client *asks, struct wire_hello *hello)
 {
@@ -142,7 +135,8 @@ static void answer(const struct served_client *asks, struct wire_hello *hello)
     const double now_ms = accel_now_ms();
     wire_hello(&state->server);
     state->pid = getpid();
-    strcpy(state->gpu, asks->device ? gpu_info(asks->device)->name : "the GPU is starting");
+    strcpy(state->gpu, served_devices_count() > 0 ? gpu_info(served_devices_first())->name
+                                                  : "the GPU is starting");
     pthread_mutex_lock(&lock);
     state->up_ms = now_ms - began_ms;
     const bool sees_all = served_user_sees_all(asks->user);
@@ -156,7 +150,8 @@ static void answer(const struct served_client *asks, struct wire_hello *hello)
             add_served(&state->all, &c->served);
     }
     pthread_mutex_unlock(&lock);
-    tell_places(state, asks->device, sees_all ? NULL : &asks->user->gpu.id);
+    state->users = served_users_count();
+    served_devices_describe(state, sees_all ? NULL : &asks->user->gpu.id);
     send(asks->socket, state, sizeof *state, MSG_NOSIGNAL);
     free(state);
 }
@@ -179,7 +174,7 @@ static bool greet(struct served_client *client)
         send_welcome(client->socket, &welcome, -1);
         return false;
     }
-    welcome.starting = !client->device;
+    welcome.starting = served_devices_count() == 0;
     return welcome.starting ? send_welcome(client->socket, &welcome, -1) && false
                             : make_lane(client, &welcome);
 }
@@ -208,9 +203,8 @@ static void serve_call(struct served_client *client)
     struct wire_request request;
     struct wire_reply reply = {.status = GPU_UNSUPPORTED};
     struct accel_call call;
-    struct served_run run = {.device = client->device,
-                             .user = &client->user->gpu,
-                             .process = client->process,
+    struct served_run run = {.user = &client->user->gpu,
+                             .lane = &client->place,
                              .copies = &client->copies,
                              .most_ms = client->user->wait_most_ms,
                              .doing = &client->doing};
@@ -236,10 +230,14 @@ static void serve(struct served_client *client)
         const enum turn now = turns_await(turns, TURN_SERVER, WAIT_MS);
         if (now == TURN_OVER || (now != TURN_SERVER && wire_is_closed(client->socket)))
             return;
+        if (now == TURN_SERVER && served_copies_are_lost(&client->copies)) {
+            turns_pass(turns, TURN_OVER); /* the client opens another lane */
+            return;
+        }
         if (now == TURN_SERVER)
             serve_call(client);
         else
-            served_copies_rest(&client->copies, client->device, client->area_bytes);
+            served_copies_rest(&client->copies, client->area_bytes);
         if (atomic_load(&ends))
             return; /* the client has its result, and finds that nobody takes the next call */
     }
@@ -256,14 +254,13 @@ static void leave(struct served_client *client)
     if (client->user)
         add_served(&client->user->left, &client->served);
     pthread_mutex_unlock(&lock);
-    if (client->process)
-        device_places_leave(client->process);
+    device_places_leave(&client->place);
     if (client->user)
         served_user_leave(client->user);
     if (client->lane) {
-        gpu_unpin(client->device, &client->copies.packer);
+        served_copies_unpin(&client->copies);
         admission_forget(client->lane, WIRE_AREA + client->area_bytes);
-        if (!client->copies.packer.lost)
+        if (!served_copies_are_lost(&client->copies))
             munmap(client->lane, (size_t)(WIRE_AREA + client->area_bytes));
     }
     close(client->socket);
@@ -279,7 +276,7 @@ static void *run_client(void *argument)
     return NULL;
 }
 
-void served_client_begin(int socket, struct gpu_device *device, int64_t area_bytes)
+void served_client_begin(int socket, int64_t area_bytes)
 {
     struct served_client *client = malloc(sizeof *client);
     pthread_t thread;
@@ -290,7 +287,7 @@ void served_client_begin(int socket, struct gpu_device *device, int64_t area_byt
         return;
     }
     *client = (struct served_client){
-        .socket = socket, .device = device, .area_bytes = area_bytes, .came_ms = accel_now_ms()};
+        .socket = socket, .area_bytes = area_bytes, .came_ms = accel_now_ms()};
     pthread_mutex_lock(&lock);
     client->next = clients;
     clients = client;
@@ -322,6 +319,7 @@ void served_clients_beat(void)
         if (c->lane)
             atomic_fetch_add(&c->lane->beats, 1);
     pthread_mutex_unlock(&lock);
+    device_places_tell();
 }
 
 static void end_lanes(void)

@@ -4,11 +4,11 @@
 #ifndef ACCEL_SERVED_CLIENTS_H
 #define ACCEL_SERVED_CLIENTS_H
 
-#include "gpu/device/gpu.h"
+#include <stdint.h>
 
 /* Serves a connection that has just been made, on a thread of its own, until the client leaves.
- * Closes the socket. device: NULL: it starts, and the client is told so. */
-void served_client_begin(int socket, struct gpu_device *device, int64_t area_bytes);
+ * Closes the socket. While the devices start (served_devices.h), the client is told so. */
+void served_client_begin(int socket, int64_t area_bytes);
 
 /* Returns how many there are. */
 int served_clients(void);

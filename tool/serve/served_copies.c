@@ -164,13 +164,31 @@ static void give_back_area(struct served_copies *copies, int64_t area_bytes)
     atomic_store(&lane->frees, 0);
 }
 
-void served_copies_rest(struct served_copies *copies, struct gpu_device *device, int64_t area_bytes)
+void served_copies_go_to(struct served_copies *copies, struct gpu_device *device)
+{
+    if (!copies->packer.pinned)
+        copies->device = device;
+}
+
+bool served_copies_are_lost(const struct served_copies *copies)
+{
+    const struct packer *const packer = &copies->packer;
+    return packer->lost || (packer->pinned && gpu_has_failure(copies->device));
+}
+
+void served_copies_unpin(struct served_copies *copies)
+{
+    if (copies->device && !served_copies_are_lost(copies))
+        gpu_unpin(copies->device, &copies->packer);
+}
+
+void served_copies_rest(struct served_copies *copies, int64_t area_bytes)
 {
     if (copies->used_bytes > STAYS_BYTES)
         give_back_area(copies, area_bytes);
     if (!copies->used_ring)
         return;
-    gpu_unpin(device, &copies->packer);
+    served_copies_unpin(copies);
     if (!copies->packer.pinned)
         madvise(copies->packer.memory, (size_t)PACKER_BYTES, MADV_REMOVE);
     copies->used_ring = copies->packer.pinned;

@@ -8,7 +8,8 @@
 #include "gpu/remote/wire.h"
 
 struct served_copies {
-    struct packer packer; /* `pinned` stays from one call to the next */
+    struct packer packer;      /* `pinned` stays from one call to the next */
+    struct gpu_device *device; /* by which it was pinned; NULL: by none yet */
     struct wire_lane *lane;
     int socket; /* tells whether the client is there */
     const struct accel_call *call;
@@ -30,9 +31,18 @@ char *served_copies_address(int i, uint64_t user);
 /* Notes how much of the lane's area a call uses. */
 void served_copies_note(struct served_copies *copies, int64_t area_bytes);
 
+/* Says where the next call runs. */
+void served_copies_go_to(struct served_copies *copies, struct gpu_device *device);
+
+/* Whether a device that has failed may still copy there: no other call may use the memory, and
+ * nobody free it. */
+bool served_copies_are_lost(const struct served_copies *copies);
+
 /* Gives back the memory of a lane whose client has made no call for a while. */
-void served_copies_rest(struct served_copies *copies, struct gpu_device *device,
-                        int64_t area_bytes);
+void served_copies_rest(struct served_copies *copies, int64_t area_bytes);
+
+/* Ends what its memory is pinned for. */
+void served_copies_unpin(struct served_copies *copies);
 
 /* Matrices of so many bytes and more are copied under way. Call it before there are clients. */
 void served_copies_set_least(int64_t bytes);
