@@ -23,6 +23,7 @@ void accel_machine_init(struct accel_machine *machine, const struct model_curve 
                                       .cpu_slowdown = 1,
                                       .gpu_gain = 1,
                                       .gpu_slowdown = 1,
+                                      .gpu_beside = 1,
                                       .gpu_share = 1};
 }
 
@@ -190,7 +191,7 @@ static void estimate(struct accel_decision *decision, struct problem *problem,
         machine->decomposed_ms > 0
             ? machine->decomposed_ms
             : own_ms(problem, machine, *problem_work(problem, true), &choice, decision->est_cpu_ms);
-    decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
+    decision->est_gpu_ms = machine->gpu_beside * decision->est_own_ms + machine->gpu_wait_ms;
 }
 
 /* To bring a matrix to the device, or only to read it for a digest, takes as long as the CPU needs
@@ -294,7 +295,7 @@ static struct accel_decision weigh(struct accel_decision decision, struct proble
     if (machine->gpu_memory < 16 << 20)
         return on_cpu(decision, ACCEL_NO_MEMORY);
     bool busy = decision.est_gpu_ms >= decision.est_cpu_ms &&
-                (!machine->prefetches || machine->gpu_wait_ms > 0);
+                (!machine->prefetches || machine->gpu_wait_ms > 0 || machine->gpu_beside > 1);
     if (required && (busy || machine->lost || machine->full))
         return on_gpu(decision, ACCEL_REQUIRED);
     if (machine->lost)

@@ -140,6 +140,20 @@ static void see_offered_rates(const struct task *task, struct accel_offer *offer
     offer->gflops = offer->native_gflops * cost_precision_gain(curves, offer->precision);
 }
 
+/* Where a server has the device, it tells of all users' calls; else processes of this user count.
+ */
+static void see_load(const struct task *task, struct accel_machine *machine)
+{
+    struct dispatch_device *const device = task->device;
+    if (!device_is_remote(device)) {
+        machine->gpu_wait_ms = contention_gpu_ms(&device->contention);
+        return;
+    }
+    const struct gpu_load load = gpu_load(device_gpu(device), task->call);
+    machine->gpu_wait_ms = load.wait_ms;
+    machine->gpu_beside = load.slower;
+}
+
 /* Returns the device's state that the decision holds for; it may have changed since. */
 static enum device_state decide_now(struct task *task)
 {
@@ -164,7 +178,7 @@ static enum device_state decide_now(struct task *task)
             machine.cpu_slowdown = contention_cpu_calls() + 1;
     }
     if (adapts && valid && machine.gpu == DEVICE_READY) {
-        machine.gpu_wait_ms = contention_gpu_ms(&device->contention);
+        see_load(task, &machine);
         machine.lost = misprediction_is_lost(&device->mispredictions, task->site) ||
                        negative_cache_holds(task->site);
         machine.full = oom_backoff_for(&device->oom_backoff, &task->problem);

@@ -43,6 +43,7 @@ struct accel_machine {
     /* Of a call that exceeds its memory, by inner calls; 0: it is not so done */
     double decomposed_ms;
     double gpu_wait_ms;     /* until the device has done the calls of others */
+    double gpu_beside;      /* >= 1: it takes so many times as long beside them */
     double gpu_first_ms;    /* to load kernels and libraries, for the first call of a routine */
     const char *arithmetic; /* how the calling thread computes and no GPU does; NULL: as a GPU */
     bool lost; /* calls from this call site were slower on the GPU than the CPU would have been */

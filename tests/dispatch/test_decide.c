@@ -502,6 +502,29 @@ static void circumstances(void **state)
     }
 }
 
+/* Beside the calls of others a call takes longer, and waits: where it would gain alone, and does
+ * not so, that is the reason. The estimate has both. */
+static void calls_of_others(void **state)
+{
+    struct accel_machine m = machine(DEVICE_READY);
+    struct accel_call call = product("dgemm", 2000, 2000, 2000);
+    const struct accel_decision alone = decide_with(&call, &m, &defaults, 4);
+    (void)state;
+    assert_true(alone.gpu);
+    const double times = alone.est_cpu_ms / alone.est_own_ms;
+    m.gpu_beside = 0.9 * times;
+    assert_decision(&call, &m, &defaults, true, ACCEL_FASTER);
+    m.gpu_wait_ms = 0.2 * alone.est_cpu_ms;
+    assert_decision(&call, &m, &defaults, false, ACCEL_BUSY);
+    m.gpu_wait_ms = 0;
+    m.gpu_beside = 1.1 * times;
+    assert_decision(&call, &m, &defaults, false, ACCEL_BUSY);
+    const struct accel_decision beside = decide_with(&call, &m, &defaults, 4);
+    assert_true(beside.est_own_ms > 0.999 * alone.est_own_ms &&
+                beside.est_own_ms < 1.001 * alone.est_own_ms);
+    assert_true(beside.est_gpu_ms > 1.09 * beside.est_cpu_ms);
+}
+
 /* More callers than cores slow the CPU down, processes that share the device the GPU. */
 static void sharing(void **state)
 {
@@ -624,6 +647,7 @@ int main(void)
         cmocka_unit_test(efforts_of_packed_triangles),
         cmocka_unit_test(gate_agrees_with_decision),
         cmocka_unit_test(circumstances),
+        cmocka_unit_test(calls_of_others),
         cmocka_unit_test(sharing),
         cmocka_unit_test(routines_by_name),
         cmocka_unit_test(fallbacks),
