@@ -359,11 +359,11 @@ def test_a_client_that_sleeps_holds_no_memory(own_server):
 
 def test_a_server_with_another_gpu_gets_no_calls(own_server):
     """What is known of the device, and has been decided by it, would be wrong."""
-    server = own_server()
+    server = own_server(TESTGPU_DEVICES="2", TESTGPU_MEMORY="1G,2G", CUDA_VISIBLE_DEVICES="0")
     client = begin(server, "dgemm:300:1", f"await:{server.path}.go", "dgemm:300:1", **LOG)
     wait_for(lambda: re.search(r"(?m)^ *all +\d+ +1 ", top(server, "--once").stdout))
     server.kill()
-    server.env["TESTGPU_MEMORY"] = "2G"
+    server.env["CUDA_VISIBLE_DEVICES"] = "1"
     server.begin()
     Path(f"{server.path}.go").touch()
     stdout, stderr = client.communicate(timeout=60)

@@ -179,16 +179,18 @@ def test_calls_of_a_user_have_so_much_memory(place):
 
 def test_calls_of_a_user_have_so_much_memory_of_each_device(place):
     place.serve("--memory=2", delay_us=0, devices=2)
-    programs = [place.begin("dgemm:900:5", "threads:4:300:10", f"await:{place.socket}.go", **LOG) for _ in range(4)]
-    wait_for(lambda: place.metrics()["calls_total"] + place.metrics()["refused_total"] >= 4 * 45)
-    held = re.findall(r'(?m)^accel_serve_gpu_device_bytes{gpu="gpu[01]"} (\S+)$',
-                      subprocess.run([TOOL, "top", "--metrics", f"--socket={place.socket}"], env=clean_env("/tmp"), stdout=subprocess.PIPE, text=True).stdout)
-    Path(f"{place.socket}.go").touch()
+    programs = [place.begin("dgemm:900:5", "threads:3:300:60", **LOG) for _ in range(2)]
+    held = {"gpu0": 0, "gpu1": 0}
+    while any(program.poll() is None for program in programs):
+        text = subprocess.run([TOOL, "top", "--metrics", f"--socket={place.socket}"], env=clean_env("/tmp"), stdout=subprocess.PIPE, text=True).stdout
+        for gpu, bytes in re.findall(r'(?m)^accel_serve_gpu_device_bytes{gpu="(gpu[01])"} (\S+)$', text):
+            held[gpu] = max(held[gpu], float(bytes))
     for program in programs:
         stdout, stderr = program.communicate(timeout=120)
-        assert stdout.count(" 0 wrong") == 2
-        assert set(outcomes(parse_log(stderr))) <= {("gpu0", "forced"), ("gpu1", "forced"), ("cpu", "no_memory")}
-    assert [0 < float(bytes) < 8 << 20 for bytes in held] == 2 * [True], held
+        assert stdout.count(" 0 wrong") == 4
+        # Where the machine has much else to do, a client may not copy in time.
+        assert set(outcomes(parse_log(stderr))) <= {("gpu0", "forced"), ("gpu1", "forced"), ("cpu", "no_memory"), ("cpu", "busy")}
+    assert [0 < most < 8 << 20 for most in held.values()] == 2 * [True], held
 
 
 @pytest.mark.parametrize("words, line", [
