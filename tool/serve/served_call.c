@@ -187,8 +187,9 @@ static enum gpu_status run_in_turn(struct served_run *run, const struct accel_ca
         return GPU_BUSY;
     struct gpu_device *const device = served_devices_at(place.device);
     atomic_store(run->doing, WIRE_RUNS);
-    served_copies_go_to(run->copies, device);
-    const enum gpu_status status = gpu_run(device, call, host);
+    struct accel_call there = *call;
+    served_copies_go_to(run->copies, device, place.device, &there);
+    const enum gpu_status status = gpu_run(device, &there, host);
     if (gpu_has_failure(device))
         served_devices_leave_out(place.device);
     device_places_give(run->lane, &place, !host->set_up, status == GPU_OK ? host->alone_ms : 0);

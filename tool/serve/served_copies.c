@@ -19,6 +19,8 @@
 #define STEP_BYTES (2 * SERVED_COPIES_MOST)
 #define USERS      ((uint64_t)1 << 20)
 #define USER_BYTES 4096
+/* So do those of two devices, by so much. */
+#define DEVICE_BYTES ((int64_t)USERS * USER_BYTES)
 
 static char *addresses;
 static pthread_once_t addresses_once = PTHREAD_ONCE_INIT;
@@ -53,7 +55,8 @@ static struct served_copies *copies_of(struct packer *packer)
 static void find_operand(const struct served_copies *copies, struct wire_task *task,
                          const struct host_rectangle *r)
 {
-    const int64_t at = r->host - addresses - user_bytes(copies->user),
+    const int64_t at = r->host - addresses - user_bytes(copies->user) -
+                       copies->number * DEVICE_BYTES,
                   within = at % STEP_BYTES / r->size;
     task->operand = (uint8_t)(at / STEP_BYTES);
     const int64_t ld = copies->call->span[task->operand].ld;
@@ -164,10 +167,15 @@ static void give_back_area(struct served_copies *copies, int64_t area_bytes)
     atomic_store(&lane->frees, 0);
 }
 
-void served_copies_go_to(struct served_copies *copies, struct gpu_device *device)
+void served_copies_go_to(struct served_copies *copies, struct gpu_device *device, int number,
+                         struct accel_call *call)
 {
     if (!copies->packer.pinned)
         copies->device = device;
+    copies->number = number;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (packer_of(&copies->packer, call->span[i].ptr))
+            call->span[i].ptr = (char *)call->span[i].ptr + number * DEVICE_BYTES;
 }
 
 bool served_copies_are_lost(const struct served_copies *copies)

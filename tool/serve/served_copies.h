@@ -10,6 +10,7 @@
 struct served_copies {
     struct packer packer;      /* `pinned` stays from one call to the next */
     struct gpu_device *device; /* by which it was pinned; NULL: by none yet */
+    int number;                /* of the device where the call runs */
     struct wire_lane *lane;
     int socket; /* tells whether the client is there */
     const struct accel_call *call;
@@ -31,8 +32,10 @@ char *served_copies_address(int i, uint64_t user);
 /* Notes how much of the lane's area a call uses. */
 void served_copies_note(struct served_copies *copies, int64_t area_bytes);
 
-/* Says where the next call runs. */
-void served_copies_go_to(struct served_copies *copies, struct gpu_device *device);
+/* Says where the call runs: on device number `number` of several. Its operands then have addresses
+ * of that one: what the device cache remembers of an operand is of one device. */
+void served_copies_go_to(struct served_copies *copies, struct gpu_device *device, int number,
+                         struct accel_call *call);
 
 /* Whether a device that has failed may still copy there: no other call may use the memory, and
  * nobody free it. */
