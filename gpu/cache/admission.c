@@ -115,12 +115,13 @@ static struct seen *meet(const struct accel_span *x, uint64_t *left)
     return seen;
 }
 
-enum admission admission_see(const struct accel_span *x)
+enum admission admission_see_served(const struct accel_span *x, bool *first)
 {
     enum admission how = ADMIT_NONE;
     uint64_t left;
     pthread_mutex_lock(&table.lock);
     struct seen *seen = meet(x, &left);
+    *first = !seen;
     if (seen && seen->back_off > 0 && !seen->watch.validated)
         seen->back_off--;
     else if (seen)
@@ -128,6 +129,12 @@ enum admission admission_see(const struct accel_span *x)
     pthread_mutex_unlock(&table.lock);
     write_watch_leave(left);
     return how;
+}
+
+enum admission admission_see(const struct accel_span *x)
+{
+    bool first;
+    return admission_see_served(x, &first);
 }
 
 enum admission admission_see_shared(const struct accel_span *x)
@@ -250,6 +257,17 @@ bool admission_expect_result(const struct accel_span *x, struct gpu_key *key)
         *key = seen->digest;
     pthread_mutex_unlock(&table.lock);
     return expected;
+}
+
+bool admission_digest(const struct accel_span *x, struct gpu_key *key)
+{
+    pthread_mutex_lock(&table.lock);
+    const struct seen *seen = find_seen(x);
+    const bool cached = seen && seen->cached;
+    if (cached)
+        *key = seen->digest;
+    pthread_mutex_unlock(&table.lock);
+    return cached;
 }
 
 struct gpu_tiles admission_tiles(const struct accel_span *x)

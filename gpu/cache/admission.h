@@ -19,6 +19,9 @@ enum admission {
 /* Notes that a call on the device reads an operand, a matrix, and returns how to bring it there. */
 enum admission admission_see(const struct accel_span *x);
 
+/* The same in a process whose device another one owns. *first: it has not been seen before. */
+enum admission admission_see_served(const struct accel_span *x, bool *first);
+
 /* The same of one that other processes may have brought, in a matrix of the same shape: it is
  * looked for the first time, too. */
 enum admission admission_see_shared(const struct accel_span *x);
@@ -36,6 +39,9 @@ bool admission_write(const struct accel_span *x, struct gpu_key *old);
 void admission_cached(const struct accel_span *x, const struct gpu_key *key);
 void admission_cached_result(const struct accel_span *x, const struct gpu_key *key,
                              struct gpu_tiles tiles);
+
+/* Returns whether it is cached, as far as is known; *key: under which key. */
+bool admission_digest(const struct accel_span *x, struct gpu_key *key);
 
 /* Returns by which tiles a digest of it is to be compared with what is cached, none if nothing is:
  * see struct gpu_tiles. */

@@ -1,6 +1,7 @@
 #include "cached_inputs.h"
 
 #include "prefetch.h"
+#include "told_inputs.h"
 #include "gpu/plan/plan_cache.h"
 #include "gpu/device/kernels.h"
 #include "gpu/pack/chunks.h"
@@ -19,12 +20,6 @@ static int64_t memory_bytes(const struct cached_inputs *f)
 
 /* ---- What is worth while ---- */
 
-struct worth {
-    bool look; /* a look for it: a call gains that finds it there */
-    /* Its way up as a whole: so much that this is at least what the call loses that brings it */
-    bool bring;
-};
-
 /* Returns the bytes that cross the link if it goes up as a whole, to be cached. */
 static int64_t sent(const struct accel_span *part)
 {
@@ -34,19 +29,21 @@ static int64_t sent(const struct accel_span *part)
 
 /* The schedule may hide an operand's upload behind kernels. But nothing hides the look at it, nor
  * its way up as a whole. */
-static struct worth worth_of(const struct cached_inputs *f, const struct schedule_rates *rates,
-                             int i, const struct accel_span *part)
+struct cached_worth cached_inputs_worth(const struct gpu_work *work,
+                                        const struct scheduled *scheduled,
+                                        const struct schedule_rates *rates, int i,
+                                        const struct accel_span *part)
 {
     struct schedule s = {.count = 0};
     double without = 0;
-    const struct gpu_host *host = f->work->host;
-    const struct accel_span *x = operand_of(f, i);
+    const struct gpu_host *host = work->host;
+    const struct accel_span *x = scheduled->operand[i].x;
     const double bytes = (double)sent(part);
-    const bool is_there = device_cache_is_validated(f->work, part);
-    if (!host->weighs || host->prefetches & 1u << (x - f->work->call->span))
-        return (struct worth){true, true};
-    bool made = plan_cache_make(&s, &f->scheduled->call, rates,
-                                scheduled_memory(f->scheduled, memory_bytes(f)));
+    const bool is_there = device_cache_is_validated(work, part);
+    if (!host->weighs || host->prefetches & 1u << (x - work->call->span))
+        return (struct cached_worth){true, true};
+    bool made = plan_cache_make(&s, &scheduled->call, rates,
+                                scheduled_memory(scheduled, gpu_info(work->device)->memory_bytes));
     const double with = s.ms;
     made = made && schedule_leave_out(&s, i);
     if (made)
@@ -56,8 +53,19 @@ static struct worth worth_of(const struct cached_inputs *f, const struct schedul
     const double look_gbps = is_there ? gpu_scan_gbps() : gpu_digest_gbps();
     const double gain = with - without - bytes / look_gbps * 1e-6;
     const bool brings = made && gain > 0 && loss <= gain;
-    return (struct worth){brings || (made && gain > 0 && device_cache_is_result(f->work, part)),
-                          brings};
+    return (struct cached_worth){brings || (made && gain > 0 && device_cache_is_result(work, part)),
+                                 brings};
+}
+
+/* As the process has weighed it whose input it is. */
+static struct cached_worth worth_of(const struct cached_inputs *f,
+                                    const struct schedule_rates *rates, int i,
+                                    const struct accel_span *part)
+{
+    const struct told_input *told = told_inputs_of(f->work, part);
+    if (told)
+        return (struct cached_worth){told->looks, told->brings};
+    return cached_inputs_worth(f->work, f->scheduled, rates, i, part);
 }
 
 /* ---- Memory ---- */
@@ -72,7 +80,7 @@ static bool is_again(const struct cached_inputs *f, const struct accel_span *par
 }
 
 static enum gpu_status bring(struct cached_inputs *f, const struct accel_span *part,
-                             struct worth worth, int i)
+                             struct cached_worth worth, int i)
 {
     struct cached_input *input = &f->input[i];
     const int64_t ld = gpu_device_ld(part->rows, part->dtype);
@@ -117,7 +125,7 @@ enum gpu_status cached_inputs_bring(struct cached_inputs *f, const struct schedu
             !gpu_kernels(f->work)->takes(gpu_device_ld(x->rows, x->dtype)))
             continue;
         const struct accel_span part = device_cache_part(f->work->call, x);
-        const struct worth worth = worth_of(f, rates, i, &part);
+        const struct cached_worth worth = worth_of(f, rates, i, &part);
         if (worth.look)
             GPU_TRY(bring(f, &part, worth, i));
     }

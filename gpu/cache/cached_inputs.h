@@ -10,6 +10,19 @@
 #include "device_cache.h"
 #include "gpu/plan/scheduled.h"
 
+/* What is worth while of an input. */
+struct cached_worth {
+    bool look; /* a look for it: a call gains that finds it there */
+    /* Its way up as a whole: so much that this is at least what the call loses that brings it */
+    bool bring;
+};
+
+/* Returns that of a part of operand number i of a scheduled call, by the call's rates. */
+struct cached_worth cached_inputs_worth(const struct gpu_work *work,
+                                        const struct scheduled *scheduled,
+                                        const struct schedule_rates *rates, int i,
+                                        const struct accel_span *part);
+
 struct cached_inputs {
     struct gpu_work *work;
     const struct scheduled *scheduled;

@@ -15,6 +15,7 @@
 #include "admission.h"
 #include "arrivals.h"
 #include "dirty_tracking.h"
+#include "told_inputs.h"
 
 /* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's
  * rate. */
@@ -142,8 +143,8 @@ static bool may_speculate(const struct gpu_work *work)
     return true;
 }
 
-/* Asks the watch. */
-static bool is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_edges *edges)
+bool device_cache_is_unchanged(const struct accel_span *x, uint64_t watch,
+                               const struct gpu_edges *edges)
 {
     const double start = accel_now_ms();
     if (!dirty_tracking_is_unchanged(x, watch, edges))
@@ -153,20 +154,28 @@ static bool is_unchanged(const struct accel_span *x, uint64_t watch, const struc
     return true;
 }
 
+static bool find(struct gpu_work *work, const struct accel_span *x, const struct gpu_key *key,
+                 gpu_address *memory)
+{
+    const int64_t ld = gpu_device_ld(x->rows, x->dtype);
+    return gpu_memory(work)->find(work, key, ((x->cols - 1) * ld + x->rows) * gpu_size_of(x),
+                                  memory);
+}
+
 static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
                             const struct admission_watch *w, gpu_address *memory)
 {
     if (!w->validated)
         return false;
     if (may_speculate(work)) {
-        if (!gpu_memory(work)->find(work, &w->key, memory))
+        if (!find(work, x, &w->key, memory))
             return false;
         work->speculation = (struct gpu_speculation){
             .may = true, .pending = true, .x = *x, .watch = w->watch, .edges = w->edges};
         return true;
     }
-    if (is_unchanged(x, w->watch, &w->edges))
-        return gpu_memory(work)->find(work, &w->key, memory);
+    if (device_cache_is_unchanged(x, w->watch, &w->edges))
+        return find(work, x, &w->key, memory);
     admission_written(x, w->watch);
     return false;
 }
@@ -174,8 +183,9 @@ static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
 bool device_cache_speculation_holds(struct gpu_work *work)
 {
     struct gpu_speculation *speculation = &work->speculation;
-    const bool holds = !speculation->pending ||
-                       is_unchanged(&speculation->x, speculation->watch, &speculation->edges);
+    const bool holds =
+        !speculation->pending ||
+        device_cache_is_unchanged(&speculation->x, speculation->watch, &speculation->edges);
     speculation->pending =
         speculation->pending && holds; /* the call that begins anew does not speculate */
     speculation->failed = speculation->failed || !holds;
@@ -209,9 +219,10 @@ static struct gpu_key digest_and_validate(const struct gpu_work *work, const str
 }
 
 /* One that another process's call brings is there when that call is done. */
-static bool found_on_its_way(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
+static bool found_on_its_way(struct gpu_work *work, const struct accel_span *x,
+                             const struct gpu_key *key, gpu_address *memory)
 {
-    if (arrivals_await(work, key) && gpu_memory(work)->find(work, key, memory))
+    if (arrivals_await(work, key) && find(work, x, key, memory))
         return true;
     arrivals_begin(work, key);
     return false;
@@ -237,9 +248,11 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
         validates ? digest_and_validate(work, x, from, &w) : digest_of(work, x, from);
     /* Another device may have what this one lacks. */
     const bool unchanged = before.validated && gpu_key_is(&key, &before.key);
-    bool found = gpu_memory(work)->find(work, &key, memory);
+    bool found = find(work, x, &key, memory);
     if (!found && work->host->packer && work->call->op->traits.group == ACCEL_LEVEL_3)
-        found = found_on_its_way(work, &key, memory);
+        found = found_on_its_way(work, x, &key, memory);
+    if (found)
+        told_inputs_keep(work, x, &key, TOLD_FOUND, from->scan);
     if (found && (begins ? w.watch != 0 : validates && w.validated))
         admission_watched(x, &w);
     else if (begins)
@@ -253,27 +266,46 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
 
 /* A part of a matrix that is there is copied to a place of its own, where it is as if it had come
  * up: so kernels give the same results, bit for bit. */
+static bool copied_from_larger(struct gpu_work *work, const struct accel_span *x,
+                               const struct accel_span *larger, const struct gpu_key *key,
+                               int64_t row, int64_t col, gpu_address *memory)
+{
+    const int64_t ld = gpu_device_ld(x->rows, x->dtype), size = gpu_size_of(x);
+    const int64_t larger_ld = gpu_device_ld(larger->rows, x->dtype);
+    gpu_address all;
+    return find(work, larger, key, &all) &&
+           gpu_memory(work)->take(work, ld * x->cols * size, memory) == GPU_OK &&
+           gpu_copies(work)->copy(work->ctx, (struct dmat){*memory, ld},
+                                  dmat_part((struct dmat){all, larger_ld}, row, col, size), x->rows,
+                                  x->cols, size) == GPU_OK;
+}
+
+/* As its process has told: whatever it tells, the part is within the larger one. */
+static bool found_in_told_larger(struct gpu_work *work, const struct accel_span *x,
+                                 const struct told_input *told, gpu_address *memory)
+{
+    struct accel_span larger = *x;
+    larger.rows = told->larger_rows;
+    larger.cols = told->larger_cols;
+    return told->known && told->is_part &&
+           copied_from_larger(work, x, &larger, &told->key, told->row, told->col, memory);
+}
+
 static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, gpu_address *memory)
 {
     struct accel_span larger;
     int64_t row, col;
-    gpu_address all;
     const struct admission_watch w = admission_around(x, &larger, &row, &col);
-    const int64_t ld = gpu_device_ld(x->rows, x->dtype), size = gpu_size_of(x);
     if (!w.watch)
         return false;
     if (!dirty_tracking_part_is_unchanged(&larger, x, w.watch, &w.edges)) {
         admission_written(&larger, w.watch);
         return false;
     }
-    const int64_t larger_ld = gpu_device_ld(larger.rows, x->dtype);
-    if (!gpu_memory(work)->find(work, &w.key, &all) ||
-        gpu_memory(work)->take(work, ld * x->cols * size, memory) != GPU_OK)
+    if (!copied_from_larger(work, x, &larger, &w.key, row, col, memory))
         return false;
     admission_unchanged(&larger, w.watch);
-    return gpu_copies(work)->copy(work->ctx, (struct dmat){*memory, ld},
-                                  dmat_part((struct dmat){all, larger_ld}, row, col, size), x->rows,
-                                  x->cols, size) == GPU_OK;
+    return true;
 }
 
 /* By its watch; else by a digest, unless that takes as long as the call is to take. */
@@ -348,8 +380,33 @@ bool device_cache_is_validated(const struct gpu_work *work, const struct accel_s
 {
     const struct accel_span all = with_triangle(part, 0);
     bool may;
-    return work->host->tracks &&
-           (admission_watch(part, &may).validated || admission_watch(&all, &may).validated);
+    const struct told_input *told = told_inputs_known(work, part);
+    return (told &&
+            work->device->functions->has_cached(work->device, &told->key, work->host->user.id)) ||
+           (work->host->tracks &&
+            (admission_watch(part, &may).validated || admission_watch(&all, &may).validated));
+}
+
+/* By what its process has told: it would read it in vain for a digest. */
+static bool found_as_told(struct gpu_work *work, const struct told_input *told,
+                          const struct accel_span *part, gpu_address *memory)
+{
+    const struct gpu_key key = told->key;
+    const struct gpu_scan seen = told->scan;
+    const bool waits = work->host->digests && work->call->op->traits.group == ACCEL_LEVEL_3;
+    if (!find(work, part, &key, memory) && !(waits && found_on_its_way(work, part, &key, memory)))
+        return false;
+    told_inputs_keep(work, part, &key, TOLD_FOUND, told->scanned ? &seen : NULL);
+    return true;
+}
+
+/* How one goes up, after a look: as the process knows whose input it is, if it has seen it. */
+static enum admission looked(const struct told_input *told, const struct accel_span *part,
+                             bool here)
+{
+    if (told && told->seen)
+        return here ? ADMIT_NONE : ADMIT_INSERT;
+    return admission_looked(part, here);
 }
 
 struct cached_operand device_cache_look(struct gpu_work *work, const struct accel_span *x,
@@ -360,19 +417,31 @@ struct cached_operand device_cache_look(struct gpu_work *work, const struct acce
     const struct accel_span all = with_triangle(part, 0);
     if (!work->host->caches)
         return r;
-    if ((work->host->tracks && found_in_larger(work, &all, memory)) ||
+    const struct told_input *told = told_inputs_of(work, part),
+                            *known = told_inputs_known(work, part);
+    if (told && !told->looks)
+        return r;
+    if (known) {
+        const struct accel_span as_told = with_triangle(part, known->triangle);
+        if (found_as_told(work, known, &as_told, memory))
+            return (struct cached_operand){.part = as_told, .here = true};
+    }
+    if ((told && found_in_told_larger(work, &all, told, memory)) ||
+        (work->host->tracks && found_in_larger(work, &all, memory)) ||
         found_as_all(work, &r.part, &all, memory))
         return (struct cached_operand){.part = all, .here = true};
     if (work->host->prefetches & 1u << (x - work->call->span))
         admission_prefetch(&r.part);
+    else if (told && told->seen && work->host->digests)
+        how = known ? ADMIT_INSERT : ADMIT_LOOKUP; /* one that is known has gone */
     else if (work->host->digests || device_cache_is_validated(work, part) ||
-             work->call->op->traits.moves)
+             (work->call->op->traits.moves && !work->host->packer))
         how = work->host->packer ? admission_see_shared(&r.part) : admission_see(&r.part);
     else
         return r; /* no later call would find it */
     if (how == ADMIT_LOOKUP) {
         r.here = found(work, &r.part, memory);
-        how = admission_looked(&r.part, r.here);
+        how = looked(told, &r.part, r.here);
     }
     r.digests = how == ADMIT_INSERT && !work->host->relies;
     r.watch = r.digests ? watch_of(work, &r.part) : 0;
@@ -385,8 +454,10 @@ enum gpu_status device_cache_insert(struct gpu_work *work, gpu_address memory,
     const struct admission_watch validated = {
         .watch = r->watch, .validated = true, .key = r->key, .edges = r->edges};
     const enum gpu_status status = gpu_memory(work)->cache(work, memory, &r->key);
-    if (status == GPU_OK)
+    if (status == GPU_OK) {
         admission_cached(&r->part, &r->key);
+        told_inputs_keep(work, &r->part, &r->key, TOLD_BROUGHT, NULL);
+    }
     if (status == GPU_OK && r->validated)
         admission_watched(&r->part, &validated);
     return status;
@@ -438,10 +509,21 @@ struct cached_operand device_cache_look_at(struct gpu_work *work, const struct a
     if (!work->host->digests || !may_at(work, x, from))
         return r;
     r.part = with_triangle(x, from->uplo);
-    enum admission how = admission_see(&r.part);
+    const struct told_input *told = told_inputs_of(work, &r.part);
+    const bool known = told_inputs_known(work, &r.part) && told->triangle == r.part.triangle &&
+                       (told->scanned || !from->scan);
+    enum admission how = known                ? ADMIT_INSERT
+                         : told && told->seen ? ADMIT_LOOKUP
+                                              : admission_see(&r.part);
+    if ((told && !told->looks) || (known && found_as_told(work, told, &r.part, memory))) {
+        r.here = known;
+        if (r.here && from->scan)
+            gpu_scan_add(from->scan, &told->scan);
+        return r;
+    }
     if (how == ADMIT_LOOKUP) {
         r.here = found_at(work, &r.part, from, memory);
-        how = admission_looked(&r.part, r.here);
+        how = looked(told, &r.part, r.here);
     }
     r.digests = how == ADMIT_INSERT;
     return r;

@@ -58,6 +58,11 @@ bool device_cache_is_result(const struct gpu_work *work, const struct accel_span
 struct cached_operand device_cache_look(struct gpu_work *work, const struct accel_span *x,
                                         const struct accel_span *part, gpu_address *memory);
 
+/* Returns whether a watch shows that nobody has written to an operand since the digest that has
+ * validated it: by that digest's edges. */
+bool device_cache_is_unchanged(const struct accel_span *x, uint64_t watch,
+                               const struct gpu_edges *edges);
+
 /* Returns whether what a look has speculated on (gpu_work.speculation) is unchanged, or nothing
  * was. Call this before a result leaves the call's own memory. */
 bool device_cache_speculation_holds(struct gpu_work *work);

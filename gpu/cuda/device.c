@@ -419,9 +419,15 @@ static void count_memory(struct gpu_device *device, const uint64_t *user, int64_
     pool_count(cuda_device_of(device), user, held, cached);
 }
 
+static int list_cached(struct gpu_device *device, uint64_t user, uint64_t *word, int most)
+{
+    return pool_list_cached(cuda_device_of(device), user, word, most);
+}
+
 static const struct gpu_device_functions functions = {.run = cuda_run,
                                                       .has_cached = has_cached,
                                                       .count_memory = count_memory,
+                                                      .list_cached = list_cached,
                                                       .locate = cuda_locate,
                                                       .fetch = cuda_fetch,
                                                       .store = cuda_store,

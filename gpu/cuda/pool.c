@@ -365,12 +365,25 @@ void pool_count(struct cuda_device *device, const uint64_t *user, int64_t *held,
     pthread_mutex_unlock(&pool->lock);
 }
 
-bool pool_find(struct cuda_device *device, const struct gpu_key *key, uint64_t user,
+int pool_list_cached(struct cuda_device *device, uint64_t user, uint64_t *word, int most)
+{
+    struct pool *pool = &device->pool;
+    int count = 0;
+    pthread_mutex_lock(&pool->lock);
+    for (int i = 0; i < pool->count && count < most; i++)
+        if (pool->block[i].cached && pool->block[i].owner == user)
+            word[count++] = pool->block[i].key.word[0];
+    pthread_mutex_unlock(&pool->lock);
+    return count;
+}
+
+bool pool_find(struct cuda_device *device, const struct gpu_key *key, uint64_t user, int64_t bytes,
                CUdeviceptr *block)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
     struct pool_block *found = find_cached(pool, key, user);
+    found = found && found->bytes >= bytes ? found : NULL;
     if (found) {
         if (found->users++ == 0)
             pool->idle -= found->bytes;

@@ -81,8 +81,8 @@ enum gpu_status pool_get_lent(struct cuda_device *device, int64_t bytes, CUdevic
                               bool *grew);
 
 /* Finds a user's block that is cached under a key, and takes it; others may have it at the same
- * time, and none may write to it. Returns false if there is none. */
-bool pool_find(struct cuda_device *device, const struct gpu_key *key, uint64_t user,
+ * time, and none may write to it. Returns false if there is none of so many bytes at least. */
+bool pool_find(struct cuda_device *device, const struct gpu_key *key, uint64_t user, int64_t bytes,
                CUdeviceptr *block);
 
 /* Returns whether a block of a user's is cached under a key. Needs no context. */
@@ -102,6 +102,10 @@ void pool_put(struct cuda_device *device, CUdeviceptr block);
 /* Returns the bytes that a user could take: idle blocks, and the driver's free memory within the
  * budget, or what is left of what the user may have. */
 int64_t pool_available(struct cuda_device *device, const struct gpu_user *user);
+
+/* Lists the first words of the keys under which a user has cached blocks, `most` at most. Returns
+ * how many. Needs no context. */
+int pool_list_cached(struct cuda_device *device, uint64_t user, uint64_t *word, int most);
 
 /* Counts the bytes of a user's blocks, NULL: of all, and of those that are cached. Needs no
  * context. */

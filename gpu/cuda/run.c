@@ -37,10 +37,11 @@ static enum gpu_status zero(struct gpu_work *work, gpu_address memory, int64_t b
     return GPU_CHECK(cuMemsetD8Async, memory, 0, (size_t)bytes, stream_ctx_stream(work->ctx));
 }
 
-static bool find_memory(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
+static bool find_memory(struct gpu_work *work, const struct gpu_key *key, int64_t bytes,
+                        gpu_address *memory)
 {
     if (work->blocks == WORK_BLOCKS ||
-        !pool_find(work->ctx->device, key, work->host->user.id, memory))
+        !pool_find(work->ctx->device, key, work->host->user.id, bytes, memory))
         return false;
     work->block[work->blocks++] = *memory;
     return true;

@@ -76,6 +76,12 @@ void gpu_count_memory(struct gpu_device *device, const uint64_t *user, int64_t *
         device->functions->count_memory(device, user, held, cached);
 }
 
+int gpu_list_cached(struct gpu_device *device, uint64_t user, uint64_t *word, int most)
+{
+    return device->functions->list_cached ? device->functions->list_cached(device, user, word, most)
+                                          : 0;
+}
+
 void gpu_trim(struct gpu_device *device)
 {
     device->functions->trim(device);

@@ -37,6 +37,8 @@ struct gpu_device_functions {
     bool (*has_cached)(struct gpu_device *device, const struct gpu_key *key, uint64_t user);
     void (*count_memory)(struct gpu_device *device, const uint64_t *user, int64_t *held,
                          int64_t *cached); /* NULL: it has none */
+    int (*list_cached)(struct gpu_device *device, uint64_t user, uint64_t *word,
+                       int most); /* NULL: it has none */
     void (*trim)(struct gpu_device *device);
     void (*unpin)(struct gpu_device *device, struct packer *packer);
     void (*stop)(struct gpu_device *device); /* frees the structure, too */

@@ -123,6 +123,7 @@ struct packer;
 struct peer_tiles;
 struct scheduled;
 struct solver_shared;
+struct told_inputs;
 
 /* A running call's link to the layer above. */
 struct gpu_host {
@@ -155,10 +156,13 @@ struct gpu_host {
      * it to native if cuBLAS says that it has computed in native precision, or if there is no
      * memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;
-    /* NULL, or: matrices of this call, of Level 3 or LAPACK, are another process's
+    /* NULL, or: matrices of this call, of Level 2 or 3 or LAPACK, are another process's
      * (gpu/pack/packer.h). After a failure nothing is computed by the original, and the results are
      * undefined. */
     struct packer *packer;
+    /* NULL, or: what that process tells of its inputs, and is told of them
+     * (gpu/cache/told_inputs.h). */
+    struct told_inputs *told;
     struct schedule_rates rates; /* of this call, by which its schedule is chosen; 0: not known */
     const struct scheduled *scheduled; /* the description of this very call; NULL: none is made */
     /* NULL, or: several devices share the call, of LAPACK, and this one is member number `member`
@@ -397,6 +401,10 @@ bool gpu_solves_by_own(const struct gpu_device *device, enum accel_dtype dtype, 
  * NULL: of all. *cached: those of them that are in the device cache. */
 void gpu_count_memory(struct gpu_device *device, const uint64_t *user, int64_t *held,
                       int64_t *cached);
+
+/* Lists the first words of the keys under which a user's inputs are in the device cache, `most` at
+ * most. Returns how many. */
+int gpu_list_cached(struct gpu_device *device, uint64_t user, uint64_t *word, int most);
 
 /* Frees idle blocks of the memory pool, idle streams and handles. */
 void gpu_trim(struct gpu_device *device);

@@ -52,8 +52,10 @@ struct gpu_memory {
     enum gpu_status (*zero)(struct gpu_work *work, gpu_address memory, int64_t bytes);
 
     /* Finds device memory that is cached under a key, for reading, and holds it for this call.
-     * Returns false if there is none. */
-    bool (*find)(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory);
+     * Returns false if there is none of so many bytes at least: another process may have told the
+     * key of something smaller. */
+    bool (*find)(struct gpu_work *work, const struct gpu_key *key, int64_t bytes,
+                 gpu_address *memory);
     /* Caches memory that the call has taken, under a key that tells its contents: waits until they
      * are there. It stays until memory is short, or nobody has asked for it for some seconds. */
     enum gpu_status (*cache)(struct gpu_work *work, gpu_address memory, const struct gpu_key *key);

@@ -4,6 +4,7 @@
 
 #include "base/thread/clock.h"
 #include "call/shape.h"
+#include "client_inputs.h"
 #include "gpu/pack/matrix.h"
 
 /* ---- Operands in the area ---- */
@@ -172,6 +173,16 @@ bool lane_call(struct lane *lane, struct wire_reply *reply, struct client_copies
     return true;
 }
 
+/* The operands have their places. Returns whether the server has done what it could. */
+static bool do_call(struct lane *lane, const struct accel_call *call, struct client_copies *copies,
+                    struct wire_reply *reply)
+{
+    if (!use_area(lane))
+        return false;
+    send_operands(lane, call);
+    return lane_call(lane, reply, copies);
+}
+
 /* Writes a request. Returns false if the operands have no room in the lane's area. */
 static bool write_request(const struct lane *lane, const struct accel_call *call,
                           const struct gpu_host *host)
@@ -179,8 +190,9 @@ static bool write_request(const struct lane *lane, const struct accel_call *call
     struct wire_request *const request = &lane->shared->request;
     request->routine = (uint32_t)(call->routine - accel_routines);
     request->precision = host->precision;
-    request->cache =
-        (host->caches && host->digests ? WIRE_DIGESTS : 0) | (host->weighs ? WIRE_WEIGHS : 0);
+    request->cache = (host->caches ? WIRE_CACHES : 0) |
+                      (host->caches && host->digests ? WIRE_DIGESTS : 0) |
+                      (host->weighs ? WIRE_WEIGHS : 0) | (host->relies ? WIRE_RELIES : 0);
     request->alone_ms = host->alone_ms;
     request->batch = call->batch;
     request->arguments = call->blas;
@@ -221,10 +233,11 @@ static enum gpu_status end_copies(struct client_copies *copies, const struct gpu
     return status;
 }
 
-bool client_call_run(struct lane *lane, const struct accel_call *call, struct gpu_host *host,
-                     enum gpu_status *status)
+bool client_call_run(struct lane *lane, struct gpu_device *device, const struct accel_call *call,
+                     struct gpu_host *host, enum gpu_status *status)
 {
     struct wire_reply reply;
+    struct client_inputs inputs;
     int64_t at[ACCEL_SPANS];
     *status = GPU_NO_MEMORY;
     if (!write_request(lane, call, host))
@@ -235,16 +248,17 @@ bool client_call_run(struct lane *lane, const struct accel_call *call, struct gp
     struct client_copies *copies = asked ? client_copies_begin(lane, call) : NULL;
     if (asked && !copies)
         return true;
-    *status = GPU_ERROR;
-    const bool begun = use_area(lane);
-    if (begun)
-        send_operands(lane, call);
-    const bool answers = begun && lane_call(lane, &reply, copies);
-    if (answers)
-        *status = take_reply(&reply, host);
+    if (copies)
+        copies->inputs = &inputs;
+    *status = client_inputs_begin(&inputs, device, call, host, &lane->shared->request);
+    const bool goes = *status == GPU_OK;
+    const bool answers = goes && do_call(lane, call, copies, &reply);
+    if (goes)
+        *status = answers ? take_reply(&reply, host) : GPU_ERROR;
+    client_inputs_end(&inputs, answers && *status == GPU_OK ? &reply : NULL);
     *status = end_copies(copies, host, *status);
     if (!answers)
-        return false;
+        return !goes;
     if (*status == GPU_OK)
         fetch_results(lane, call, at);
     atomic_store(&lane->shared->uses, 0);

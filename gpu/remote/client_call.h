@@ -15,11 +15,11 @@ struct host_rectangle client_call_rectangle(const struct accel_span *x, int64_t 
  * chunks. */
 bool client_call_fits(const struct accel_call *call, int64_t area_bytes, int64_t chunked_from);
 
-/* Has the server do a call, like gpu_run(). Returns false if it has gone; then *status is
- * GPU_ERROR, if nothing was written, or what the original has made of results that were written in
- * part. */
-bool client_call_run(struct lane *lane, const struct accel_call *call, struct gpu_host *host,
-                     enum gpu_status *status);
+/* Has the server do a call of its device, like gpu_run(). Returns false if it has gone; then
+ * *status is GPU_ERROR, if nothing was written, or what the original has made of results that were
+ * written in part. */
+bool client_call_run(struct lane *lane, struct gpu_device *device, const struct accel_call *call,
+                     struct gpu_host *host, enum gpu_status *status);
 
 /* Has the server do the request that is in the lane: the reply is in *reply then. copies: what the
  * client does under way, or NULL. Returns false if the server has ended, or gives no sign of life

@@ -9,9 +9,10 @@
 unsigned client_copies_of(const struct accel_call *call, int64_t least_bytes)
 {
     unsigned which = 0;
-    for (int i = 0; wire_may_ask(call) && i < ACCEL_SPANS; i++) {
+    for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
-        if (x->ptr && x->inc == 0 && wire_bytes(x) > 0 && wire_bytes(x) >= least_bytes)
+        if (x->ptr && x->inc == 0 && wire_may_ask(call, x) && wire_bytes(x) > 0 &&
+            wire_bytes(x) >= least_bytes)
             which |= 1u << i;
     }
     return which;
@@ -190,6 +191,7 @@ static bool open_tasks(struct client_copies *copies)
         *task = shared->task[i % COPY_POOL_TASKS];
         if (!is_valid(copies, task) || !note_down(copies, task, i))
             return false;
+        client_inputs_see(copies->inputs, task);
     }
     if (posted == copies->opened)
         return true;

@@ -9,6 +9,7 @@
 #ifndef ACCEL_CLIENT_COPIES_H
 #define ACCEL_CLIENT_COPIES_H
 
+#include "client_inputs.h"
 #include "lane.h"
 
 struct client_result {
@@ -19,6 +20,7 @@ struct client_result {
 struct client_copies {
     const struct accel_call *call;
     struct lane *lane;
+    struct client_inputs *inputs;              /* that see the tasks; or NULL */
     struct host_rectangle matrix[ACCEL_SPANS]; /* from which they go up */
     struct host_rectangle result[ACCEL_SPANS]; /* to which they come down; host is NULL: they do
                                                   not */
@@ -34,8 +36,8 @@ struct client_copies {
     struct copy_pool_job job;
 };
 
-/* Returns which of a call's matrices go so, as bits 1 << enum accel_matrix: those of Level 3 and
- * LAPACK that have so many bytes at least. */
+/* Returns which of a call's matrices go so, as bits 1 << enum accel_matrix: those that may
+ * (wire_may_ask()) and have so many bytes at least. */
 unsigned client_copies_of(const struct accel_call *call, int64_t least_bytes);
 
 /* Prepares them, in the client's turn. Returns NULL if there is no memory. */

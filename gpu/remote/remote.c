@@ -14,6 +14,7 @@
 #include "base/text/text.h"
 #include "gpu/device/device.h"
 #include "client_call.h"
+#include "client_inputs.h"
 #include "gpu/pack/matrix.h"
 
 /* ---- Where the server is ---- */
@@ -148,15 +149,17 @@ static struct lane_place *take_place(bool anew)
     return found;
 }
 
-/* Who has the lock may read an open lane's memory. */
+/* Nobody reads a lane that is not open, and nobody takes its place until it is closed. */
 static void give_place(struct lane_place *place, bool open)
 {
     pthread_mutex_lock(&lock);
-    const bool closes = !open && place->open;
+    const bool closes = place->open && !open;
     place->open = open;
+    place->busy = closes;
     pthread_mutex_unlock(&lock);
-    if (closes)
-        lane_close(&place->lane);
+    if (!closes)
+        return;
+    lane_close(&place->lane);
     pthread_mutex_lock(&lock);
     place->busy = false;
     pthread_mutex_unlock(&lock);
@@ -254,7 +257,6 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
 {
     enum gpu_status status = GPU_ERROR;
     const char *why = "";
-    (void)device;
     if (!remote_takes(call) || host->placed || host->shared || host->peer_tiles)
         return GPU_UNSUPPORTED;
     for (int tries = 0; tries < 2 && accel_now_ms() >= atomic_load(&quiet_until_ms); tries++) {
@@ -264,7 +266,7 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
         char path[REMOTE_PATH_BYTES];
         bool starting;
         const bool opened = open_place(place, path, host->failure, &starting);
-        const bool answers = opened && client_call_run(&place->lane, call, host, &status);
+        const bool answers = opened && client_call_run(&place->lane, device, call, host, &status);
         if (!why[0])
             why = !opened                 ? host->failure
                   : place->lane.is_silent ? "the server has given no sign of life for 10 s"
@@ -349,10 +351,17 @@ static bool no_paces(struct gpu_device *device, const struct accel_call *product
     return false;
 }
 
-static bool has_none_cached(struct gpu_device *device, const struct gpu_key *key, uint64_t user)
+/* As far as the server has said. */
+static bool has_cached(struct gpu_device *device, const struct gpu_key *key, uint64_t user)
 {
-    (void)device, (void)key, (void)user;
-    return false;
+    bool found = false;
+    (void)device, (void)user;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < LANES && !found; i++)
+        found =
+            remote.lane[i].open && client_inputs_are_kept(&remote.lane[i].lane.shared->kept, key);
+    pthread_mutex_unlock(&lock);
+    return found;
 }
 
 static void no_unpin(struct gpu_device *device, struct packer *packer)
@@ -377,7 +386,7 @@ static void stop(struct gpu_device *device)
 
 static const struct gpu_device_functions functions = {.run = run,
                                                       .load = load,
-                                                      .has_cached = has_none_cached,
+                                                      .has_cached = has_cached,
                                                       .locate = locate,
                                                       .fetch = fetch,
                                                       .store = store,

@@ -91,11 +91,12 @@ bool wire_is_closed(int socket)
     return poll(&end, 1, 0) > 0; /* a sandbox may forbid it */
 }
 
-bool wire_may_ask(const struct accel_call *call)
+bool wire_may_ask(const struct accel_call *call, const struct accel_span *x)
 {
     const struct accel_traits *traits = &call->op->traits;
     return call->batch == 1 &&
-           (traits->group == ACCEL_LEVEL_3 || (traits->group == ACCEL_LAPACK && !traits->moves));
+           (traits->group == ACCEL_LEVEL_3 || (traits->group == ACCEL_LAPACK && !traits->moves) ||
+            (traits->group == ACCEL_LEVEL_2 && x->access == ACCEL_READ));
 }
 
 int64_t wire_bytes(const struct accel_span *x)

@@ -81,17 +81,43 @@ struct wire_copies {
     struct pack_seen seen[COPY_POOL_TASKS];
 };
 
-/* What may be done to find inputs that the device has: gpu_host.caches with .digests, .weighs. */
-enum wire_cache { WIRE_DIGESTS = 1, WIRE_WEIGHS = 2 };
+/* What may be done to find inputs that the device has: gpu_host.digests, .weighs, .caches,
+ * .relies. */
+enum wire_cache { WIRE_DIGESTS = 1, WIRE_WEIGHS = 2, WIRE_CACHES = 4, WIRE_RELIES = 8 };
+
+/* An input that the client packs under way. To the server, as bits: nobody has written to it since
+ * it had this key; it is worth a look; it is worth its way up as a whole; the client has seen it
+ * before, and knows how often it changes; the key is that of a larger matrix of which it is a part,
+ * which nobody has written to. From the server: it is kept under this key, as the call has found
+ * it, or has brought it. */
+enum wire_input_bits {
+    WIRE_KNOWN = 1,
+    WIRE_LOOK = 2,
+    WIRE_BRING = 4,
+    WIRE_SEEN = 8,
+    WIRE_PART = 16
+};
+enum wire_input_kept { WIRE_NOT_KEPT, WIRE_FOUND, WIRE_BROUGHT };
+struct wire_input {
+    struct gpu_key key;
+    double largest; /* struct gpu_scan, if it was scanned */
+    uint8_t state;  /* enum wire_input_bits, or enum wire_input_kept */
+    uint8_t scanned, finite;
+    char triangle;
+    /* Of a part: the larger matrix, and where the part begins */
+    int64_t larger_rows, larger_cols, row, col;
+};
 
 struct wire_request {
     uint32_t routine; /* its place in accel_routines[] */
     uint32_t precision;
     uint32_t cache;                  /* enum wire_cache, as bits */
+    uint32_t prefetches;             /* gpu_host.prefetches */
     double alone_ms;                 /* that it is estimated to take alone there; 0: not known */
     int64_t batch;                   /* products; 1 in a routine without a batch */
     struct blas_arguments arguments; /* the server reads no address in it */
     struct wire_operand operand[ACCEL_SPANS];
+    struct wire_input input[ACCEL_SPANS];
 };
 
 struct wire_reply {
@@ -101,6 +127,7 @@ struct wire_reply {
     int32_t index; /* of the device that has done it (gpu_info.index) */
     int64_t up_bytes, down_bytes, cached_bytes;
     bool set_up;
+    struct wire_input input[ACCEL_SPANS]; /* those that are kept */
     char failure[GPU_FAILURE_BYTES];
 };
 
@@ -116,6 +143,15 @@ struct wire_load {
     _Atomic uint32_t slower_percent;
 };
 
+/* What the server keeps of the user's inputs: the first words of their keys. It looks after this at
+ * the end of a call, and some times each second. A client that reads it meanwhile may take one for
+ * kept that has gone, or not know of one. */
+enum { WIRE_KEPT_MOST = 256 };
+struct wire_kept {
+    _Atomic uint32_t count;
+    _Atomic uint64_t word[WIRE_KEPT_MOST];
+};
+
 struct wire_lane {
     struct turns turns;
     _Atomic uint32_t beats; /* the server's, some each second as long as it lives */
@@ -126,6 +162,7 @@ struct wire_lane {
     struct wire_request request;
     struct wire_reply reply;
     struct wire_copies copies;
+    struct wire_kept kept;
 };
 _Static_assert(sizeof(struct wire_lane) <= WIRE_RING, "the ring comes behind the lane");
 
@@ -190,8 +227,9 @@ bool wire_trusts(int socket);
 /* Whether the other end has closed the connection. After the first messages, nobody sends any. */
 bool wire_is_closed(int socket);
 
-/* Whether a call's matrices may be packed and unpacked under way: it is of Level 3 or LAPACK. */
-bool wire_may_ask(const struct accel_call *call);
+/* Whether an operand, a matrix, may be packed and unpacked under way: of Level 3 or LAPACK, or one
+ * that a call of Level 2 only reads. */
+bool wire_may_ask(const struct accel_call *call, const struct accel_span *x);
 
 /* Returns the bytes of one of an operand's matrices in the area. 0: none. */
 int64_t wire_bytes(const struct accel_span *x);

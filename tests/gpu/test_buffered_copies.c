@@ -259,9 +259,9 @@ static void a_call_has_so_many_blocks(void **state)
     while (work.blocks < WORK_BLOCKS)
         memory_of(4096);
     assert_int_equal(gpu_memory(&work)->take(&work, 4096, &memory), GPU_UNSUPPORTED);
-    assert_false(gpu_memory(&work)->find(&work, &key, &memory));
+    assert_false(gpu_memory(&work)->find(&work, &key, 4096, &memory));
     gpu_memory(&work)->drop(&work);
-    assert_true(gpu_memory(&work)->find(&work, &key, &memory));
+    assert_true(gpu_memory(&work)->find(&work, &key, 4096, &memory));
     assert_int_equal(memory, kept);
     gpu_memory(&work)->invalidate(&work, &key);
 }

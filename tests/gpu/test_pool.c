@@ -199,7 +199,7 @@ static CUdeviceptr find(uint64_t key)
 {
     const struct gpu_key wanted = {{key, 1}};
     CUdeviceptr block = 0;
-    return pool_find(device, &wanted, 0, &block) ? block : 0;
+    return pool_find(device, &wanted, 0, 0, &block) ? block : 0;
 }
 
 static CUdeviceptr keep(uint64_t key, int64_t bytes)
@@ -225,6 +225,33 @@ static void what_is_kept_is_found_by_all(void **state)
     assert_true(other != block && find(7) == block);
     pool_put(device, other);
     pool_put(device, block);
+}
+
+/* Another process may tell the key of something else. */
+static void what_is_smaller_than_wanted_is_not_found(void **state)
+{
+    const struct gpu_key own = {{7, 1}};
+    CUdeviceptr block;
+    (void)state;
+    const CUdeviceptr kept = keep(7, SMALL);
+    assert_false(pool_find(device, &own, 0, 2 * SMALL, &block));
+    pool_put(device, kept);
+    assert_true(pool_find(device, &own, 0, SMALL, &block) && block == kept);
+    pool_put(device, kept);
+    assert_false(pool_find(device, &own, 0, 2 * SMALL, &block) || !pool_has_idle(device));
+}
+
+static void what_is_kept_is_listed(void **state)
+{
+    uint64_t word[4];
+    (void)state;
+    const CUdeviceptr blocks[] = {keep(7, SMALL), get(SMALL), keep(8, SMALL)};
+    assert_int_equal(pool_list_cached(device, 0, word, 4), 2);
+    assert_int_equal(word[0] + word[1], 15);
+    assert_int_equal(pool_list_cached(device, 0, word, 1), 1);
+    assert_int_equal(pool_list_cached(device, 1, word, 4), 0); /* another user */
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        pool_put(device, blocks[i]);
 }
 
 static void the_second_of_a_key_is_not_kept(void **state)
@@ -311,7 +338,7 @@ static void what_is_lent_is_for_lending(void **state)
     (void)state;
     const CUdeviceptr lent = get_lent(SMALL);
     pool_cache(device, lent, &key);
-    assert_true(lent && !pool_find(device, &key, 0, &found));
+    assert_true(lent && !pool_find(device, &key, 0, 0, &found));
     pool_put(device, lent);
     const CUdeviceptr other = get(SMALL);
     assert_true(other && other != lent);
@@ -478,6 +505,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_kept_gives_way, begin, end),
         cmocka_unit_test_setup_teardown(the_last_used_stay, begin, end),
         cmocka_unit_test_setup_teardown(what_is_kept_stays_for_seconds, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_smaller_than_wanted_is_not_found, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_kept_is_listed, begin, end),
         cmocka_unit_test_setup_teardown(what_is_lent_is_for_lending, begin, end),
         cmocka_unit_test_setup_teardown(what_is_lent_counts_and_gives_way, begin, end),
         cmocka_unit_test_setup_teardown(what_is_put_back_meanwhile_gives_way, begin, end),

@@ -173,7 +173,7 @@ static CUdeviceptr find_as(uint64_t user, const struct gpu_key *key)
 {
     gpu_address memory = 0;
     become(user, 0);
-    const bool found = gpu_memory(&work)->find(&work, key, &memory);
+    const bool found = gpu_memory(&work)->find(&work, key, 0, &memory);
     assert_int_equal(found, work.device->functions->has_cached(work.device, key, user));
     assert_int_equal(gpu_work_give_back(&work), GPU_OK);
     return found ? memory : 0;

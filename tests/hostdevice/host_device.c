@@ -57,9 +57,10 @@ static enum gpu_status zero(struct gpu_work *work, gpu_address memory, int64_t b
     return GPU_OK;
 }
 
-static bool find(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
+static bool find(struct gpu_work *work, const struct gpu_key *key, int64_t bytes,
+                 gpu_address *memory)
 {
-    (void)work, (void)key, (void)memory;
+    (void)work, (void)key, (void)bytes, (void)memory;
     return false;
 }
 

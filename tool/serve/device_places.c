@@ -182,6 +182,14 @@ bool device_places_take(struct device_lane *lane, bool large, double most_ms,
     return w.runs;
 }
 
+int device_places_device(struct device_lane *lane)
+{
+    pthread_mutex_lock(&lock);
+    const int device = lane->process->device;
+    pthread_mutex_unlock(&lock);
+    return device;
+}
+
 void device_places_give(struct device_lane *lane, struct fair_call *call, bool counts,
                         double alone_ms)
 {

@@ -33,6 +33,9 @@ void device_places_leave(struct device_lane *lane);
 bool device_places_take(struct device_lane *lane, bool large, double most_ms,
                         struct fair_call *call, double *waited_ms);
 
+/* Returns the device of the lane's process: where its last call ran, or its first is to run. */
+int device_places_device(struct device_lane *lane);
+
 /* Gives it back. counts: see fair_order_end(). alone_ms: see recent_calls_note(). */
 void device_places_give(struct device_lane *lane, struct fair_call *call, bool counts,
                         double alone_ms);

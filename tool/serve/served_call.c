@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "call/shape.h"
+#include "gpu/cache/told_inputs.h"
 #include "ops/blas/abi.h"
 #include "ops/op.h"
 #include "ops/rules/rules.h"
@@ -96,7 +97,7 @@ static bool ask_operand(struct accel_call *call, int i, uint32_t as, uint64_t us
     struct accel_span *const x = &call->span[i];
     const struct accel_span *y = as <= (uint32_t)i ? &call->span[as] : x;
     int64_t elements;
-    if (!wire_may_ask(call) || !served_copies_address(0, user) || as > (uint32_t)i || x->inc ||
+    if (!wire_may_ask(call, x) || !served_copies_address(0, user) || as > (uint32_t)i || x->inc ||
         !x->name || x->rows < 1 || x->cols < 1 || y->rows != x->rows || y->cols != x->cols ||
         !accel_mul(x->rows, x->cols, &elements) || elements > SERVED_COPIES_MOST / gpu_size_of(x))
         return false;
@@ -160,6 +161,79 @@ bool served_call_read(struct accel_call *call, const struct wire_request *reques
     return !accel_call_fault(call) && !accel_call_empty(call) && accel_call_is_supported(call);
 }
 
+/* ---- Inputs that the device may have ---- */
+
+/* What the client says of those that it packs under way. It may lie: a key finds nothing of other
+ * users, and nothing that is smaller than the operand. */
+static bool is_within(int64_t first, int64_t count, int64_t all)
+{
+    return first >= 0 && first <= all && count <= all - first;
+}
+
+static bool tells_part(const struct wire_input *from, const struct accel_span *x)
+{
+    int64_t elements;
+    return (from->state & WIRE_PART) && is_within(from->row, x->rows, from->larger_rows) &&
+           is_within(from->col, x->cols, from->larger_cols) &&
+           accel_mul(from->larger_rows, from->larger_cols, &elements) &&
+           elements <= SERVED_COPIES_MOST / gpu_size_of(x);
+}
+
+static void read_told(struct told_inputs *told, const struct accel_call *call,
+                      const struct wire_request *request)
+{
+    *told = (struct told_inputs){.input = {{.known = false}}};
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &call->span[i];
+        const struct wire_input *from = &request->input[i];
+        if (request->operand[i].asked != (uint32_t)i + 1 || x->access == ACCEL_WRITE)
+            continue;
+        told->input[i] =
+            (struct told_input){.x = *x,
+                                .looks = from->state & (WIRE_LOOK | WIRE_KNOWN),
+                                .brings = from->state & WIRE_BRING,
+                                .seen = from->state & (WIRE_SEEN | WIRE_KNOWN),
+                                .known = (from->state & WIRE_KNOWN) && x->access == ACCEL_READ &&
+                                         (!(from->state & WIRE_PART) || tells_part(from, x)),
+                                .is_part = tells_part(from, x),
+                                .larger_rows = from->larger_rows,
+                                .larger_cols = from->larger_cols,
+                                .row = from->row,
+                                .col = from->col,
+                                .triangle = from->triangle,
+                                .key = from->key,
+                                .scanned = from->scanned != 0,
+                                .scan = {.finite = from->finite != 0, .largest = from->largest}};
+    }
+}
+
+static void write_told(struct wire_reply *reply, const struct told_inputs *told)
+{
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct told_input *from = &told->input[i];
+        if (from->kept == TOLD_NOT_KEPT)
+            continue;
+        reply->input[i] =
+            (struct wire_input){.state = from->kept == TOLD_FOUND ? WIRE_FOUND : WIRE_BROUGHT,
+                                .triangle = from->triangle,
+                                .key = from->key,
+                                .scanned = from->scanned,
+                                .finite = from->scan.finite,
+                                .largest = from->scan.largest};
+    }
+}
+
+void served_call_list_kept(struct wire_kept *kept, struct gpu_device *device, uint64_t user)
+{
+    uint64_t word[WIRE_KEPT_MOST];
+    const int count = gpu_list_cached(device, user, word, WIRE_KEPT_MOST);
+    for (int i = 0; i < count; i++)
+        if (atomic_load_explicit(&kept->word[i], memory_order_relaxed) != word[i])
+            atomic_store_explicit(&kept->word[i], word[i], memory_order_relaxed);
+    if (atomic_load_explicit(&kept->count, memory_order_relaxed) != (uint32_t)count)
+        atomic_store(&kept->count, (uint32_t)count);
+}
+
 /* ---- The run ---- */
 
 /* The client alone can run the original: it does, on operands that are as they were. */
@@ -201,17 +275,22 @@ void served_call_run(struct wire_reply *reply, struct served_run *run,
                      const struct accel_call *call, const struct wire_request *request)
 {
     const bool asks = served_call_asks(request);
+    struct told_inputs told;
     struct gpu_host host = {.original = no_original,
                             .packer = asks ? &run->copies->packer : NULL,
                             .user = *run->user,
-                            .caches = request->cache & WIRE_DIGESTS,
+                            .told = asks ? &told : NULL,
+                            .caches = request->cache & WIRE_CACHES,
                             .digests = request->cache & WIRE_DIGESTS,
                             .weighs = request->cache & WIRE_WEIGHS,
                             .alone_ms = request->alone_ms,
+                            .relies = request->cache & WIRE_RELIES,
+                            .prefetches = request->prefetches & ((1u << ACCEL_SPANS) - 1),
                             .precision = request->precision < GPU_PRECISIONS
                                              ? (enum gpu_precision)request->precision
                                              : GPU_NATIVE};
     memset(reply, 0, sizeof *reply);
+    read_told(&told, call, request);
     if (asks)
         served_copies_begin(run->copies, call, run->user->id);
     served_copies_note(run->copies, area_bytes_of(call, request));
@@ -220,6 +299,8 @@ void served_call_run(struct wire_reply *reply, struct served_run *run,
     reply->status = hopeless ? GPU_UNSUPPORTED : run_in_turn(run, call, &host);
     if (asks && run->copies->packer.gone)
         reply->status = GPU_BUSY;
+    if (reply->status == GPU_OK)
+        write_told(reply, &told);
     reply->precision = host.precision;
     reply->blame = host.blame;
     reply->index = host.index;

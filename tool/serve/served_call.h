@@ -29,6 +29,9 @@ struct served_run {
 void served_call_run(struct wire_reply *reply, struct served_run *run,
                      const struct accel_call *call, const struct wire_request *request);
 
+/* Writes down what the device keeps of a user's inputs. */
+void served_call_list_kept(struct wire_kept *kept, struct gpu_device *device, uint64_t user);
+
 /* Whether the client copies its matrices under way. */
 bool served_call_asks(const struct wire_request *request);
 

@@ -196,6 +196,12 @@ static void count_call(struct served_client *client, const struct wire_reply *re
     pthread_mutex_unlock(&lock);
 }
 
+static void list_kept(const struct served_client *client)
+{
+    struct gpu_device *const device = served_devices_at(device_places_device(&client->place));
+    served_call_list_kept(&client->lane->kept, device, client->user->gpu.id);
+}
+
 /* Counts it after the client has gone on. */
 static void serve_call(struct served_client *client)
 {
@@ -215,6 +221,8 @@ static void serve_call(struct served_client *client)
     if (served_call_read(&call, &request, client->user->gpu.id, (char *)lane + WIRE_AREA,
                          client->area_bytes))
         served_call_run(&reply, &run, &call, &request);
+    if (request.cache & WIRE_CACHES)
+        list_kept(client);
     memcpy(&lane->reply, &reply, sizeof reply);
     turns_pass(&lane->turns, TURN_CLIENT);
     if (served_call_asks(&request))
@@ -234,10 +242,12 @@ static void serve(struct served_client *client)
             turns_pass(turns, TURN_OVER); /* the client opens another lane */
             return;
         }
-        if (now == TURN_SERVER)
+        if (now == TURN_SERVER) {
             serve_call(client);
-        else
+        } else {
             served_copies_rest(&client->copies, client->area_bytes);
+            list_kept(client);
+        }
         if (atomic_load(&ends))
             return; /* the client has its result, and finds that nobody takes the next call */
     }

@@ -16,7 +16,7 @@ static void cache_array(struct smo *s, const struct gpu_key *key, unsigned part,
 static bool find_array(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address *memory)
 {
     const struct gpu_key own = key_of_part(key, part);
-    return s->status == GPU_OK && gpu_memory(s->work)->find(s->work, &own, memory);
+    return s->status == GPU_OK && gpu_memory(s->work)->find(s->work, &own, 0, memory);
 }
 
 void smo_cache(struct smo *s, const struct gpu_key *key, const struct smo_matrix *x)
