@@ -3,7 +3,7 @@ BENCH := $(BUILD)/bench
 BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_dgemm call_dgemm_local libcall_dgemm.so spawn pack_rates schedules)
 BENCH_CC = $(CC) $(WARN) -O2
 
-bench-programs: $(BENCH_PROGRAMS) $(addprefix $(TESTS)/,repeated steps served_times)
+bench-programs: $(BENCH_PROGRAMS) $(addprefix $(TESTS)/,repeated steps served_times put_model)
 .PHONY: bench-programs
 
 $(BENCH):

@@ -10,19 +10,22 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from lib.calibrated import calibrate_slow_copies
+
 # As long as CUDA took in a kept run on an H100 (docs/measurements: start_all), and its rates. Copies and kernels take that
 # time and no CPU; the test GPU has no data then.
 START_MS = "533"
 RATES = {"TESTGPU_DATA": "0", "TESTGPU_UP_GBPS": "48.8", "TESTGPU_DOWN_GBPS": "53.3", "TESTGPU_GFLOPS": "58000", "TESTGPU_MEMORY": "4G"}
 TURNS, FEW_TURNS = 11, 5
-CLIENTS, SHARED, UPDATED = 8, 4000, 8192  # orders: 8192 is 512 MiB
+CLIENTS, SHARED, UPDATED, OFTEN = 8, 4000, 8192, 2000  # orders: 8192 is 512 MiB
+WATCHED = 12  # products, of which the last ones do not read their inputs
 
 
 class Served:
     """Runs of programs by a server, with the device in the process, and without libaccel."""
 
-    def __init__(self, build, environment, socket, settings):
-        self.build, self.environment, self.socket, self.settings = build, environment, socket, settings
+    def __init__(self, build, environment, socket, settings, model):
+        self.build, self.environment, self.socket, self.settings, self.model = build, environment, socket, settings, model
         self.shim, self.steps = str(build / "libaccel.so"), str(build / "tests/steps")
         self.before = os.environ.get("BENCH_BEFORE", self.shim)
 
@@ -62,6 +65,10 @@ class Served:
         """Processes at a time, each with one product of the same matrix and 16 columns."""
         return self.times(how, "together", CLIENTS, self.library(how), self.build / "tests/served_times", "thin", SHARED, 1, preload=False, TESTGPU_START_MS=START_MS, ACCEL_RESIDENT="hash")
 
+    def watched_ms(self, how):
+        """A product of matrices to which nobody has written for some products."""
+        return self.times(how, "zeros", OFTEN, WATCHED, ACCEL_RESIDENT="auto", ACCEL_MODEL=self.model)
+
     def sent(self):
         """The bytes that clients have sent up so far."""
         text = subprocess.run([self.build / "accel", "top", f"--socket={self.socket}", "--metrics"], capture_output=True, text=True, check=True).stdout
@@ -87,13 +94,14 @@ class Served:
 @contextmanager
 def serving(build, environment, **settings):
     with tempfile.TemporaryDirectory(prefix="accel-bench-") as folder:
-        path = f"{folder}/serve"
+        path, model = f"{folder}/serve", f"{folder}/model"
+        calibrate_slow_copies(model, folder, {"OPENBLAS_NUM_THREADS": "1"})  # so that inputs are kept
         env = environment({"ACCEL_CUDA_DIR": str(build / "testgpu"), "TESTGPU_DELAY_US": "0", **settings})
         with subprocess.Popen([build / "accel", "serve", f"--socket={path}", "--idle=0"], env=env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
             server.stdout.readline()
             try:
-                yield Served(build, environment, path, settings)
+                yield Served(build, environment, path, settings, model)
             finally:
                 server.terminate()
 
@@ -123,6 +131,8 @@ def rows(build, environment, quartiles):
         yield ("the same over that with the device in the process", "ACCEL_START=wait, 533 ms", "ratio", 4, 0.05, quartiles(ratios(starts)))
         yield ("512 MiB up and down by accel serve: time over that with the device in the process", rates, "ratio", 3, round(1 / 0.97, 3),
                quartiles(ratios(in_turns(served.update_ms, *both, turns=FEW_TURNS))))
+        yield (f"{WATCHED} products of the same two watched matrices: time over that with the device in the process", f"order {OFTEN}; the last nine; {rates}",
+               "ratio", 3, 1.03, quartiles(ratios(in_turns(served.watched_ms, *both, turns=FEW_TURNS))))
     with serving(build, environment) as served:
         yield ("memory that a client of accel serve adds (Pss)", "products of order 64", "KiB", 0, 2048,
                quartiles(differences(in_turns(served.pss, "server", "alone"))))

@@ -97,7 +97,7 @@ def brings(done, sym):
 @pytest.mark.parametrize("what, count, sym, want, env", (
     ("vectors", 8, "dgemv_", "uuk{6}", {}), ("thin", 8, "dgemm_", "u{2,3}k+", {}), ("lu", 6, "dgetrs_", "k{6}", {}),
     ("solves", 12, "dgetrs_", "[uk]{2}k{4}uk{5}", {}), ("solves", 12, "dormqr_", "[?k]{2}k{4}[?]k{5}", {}),
-    # A product that no longer pays has the CPU, as nobody digests its matrix: until it is worth its way up.
+    # A product that no longer pays has the CPU, until its matrix is worth its way up.
     ("vector", 12, "dgemv_", "k{6}ccuk{3}", {"ACCEL_POLICY": "auto"})))
 def test_inputs_are_found_as_in_a_process(what, count, sym, want, env, own_server, auto):
     env = {**auto, **env}
@@ -106,7 +106,8 @@ def test_inputs_are_found_as_in_a_process(what, count, sym, want, env, own_serve
 
 def test_panels_are_found_within_the_matrix_that_is_there(own_server, auto):
     panels = lines_for(again("panels", 12, env=own_server().client(**auto)))[6:]
-    # The fifth time, an element of the matrix changes in a page that the panel has no part of; the ninth time, one of the panel's.
+    # The fifth time, an element of the matrix changes in a page that the panel has no part of; the
+    # ninth time, one of the panel's.
     assert signs(number(f, "kept_mb") > 1.3 and number(f, "up_mb") < 0.1 for f in panels[:9]) == "++++++++-"
 
 
