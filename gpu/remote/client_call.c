@@ -191,8 +191,8 @@ static bool write_request(const struct lane *lane, const struct accel_call *call
     request->routine = (uint32_t)(call->routine - accel_routines);
     request->precision = host->precision;
     request->cache = (host->caches ? WIRE_CACHES : 0) |
-                      (host->caches && host->digests ? WIRE_DIGESTS : 0) |
-                      (host->weighs ? WIRE_WEIGHS : 0) | (host->relies ? WIRE_RELIES : 0);
+                     (host->caches && host->digests ? WIRE_DIGESTS : 0) |
+                     (host->weighs ? WIRE_WEIGHS : 0) | (host->relies ? WIRE_RELIES : 0);
     request->alone_ms = host->alone_ms;
     request->batch = call->batch;
     request->arguments = call->blas;

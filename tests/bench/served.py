@@ -12,8 +12,8 @@ from pathlib import Path
 
 from lib.calibrated import calibrate_slow_copies
 
-# As long as CUDA took in a kept run on an H100 (docs/measurements: start_all), and its rates. Copies and kernels take that
-# time and no CPU; the test GPU has no data then.
+# As long as CUDA took in a kept run on an H100 (docs/measurements: start_all), and its rates.
+# Copies and kernels take that time and no CPU; the test GPU has no data then.
 START_MS = "533"
 RATES = {"TESTGPU_DATA": "0", "TESTGPU_UP_GBPS": "48.8", "TESTGPU_DOWN_GBPS": "53.3", "TESTGPU_GFLOPS": "58000", "TESTGPU_MEMORY": "4G"}
 TURNS, FEW_TURNS = 11, 5

@@ -321,7 +321,8 @@ def test_killed_at_any_moment(own_server):
 def test_clients_that_are_killed_leave_nothing(own_server, folder):
     report = folder / "report"
     server, moments = own_server(TESTGPU_REPORT=str(report)), random.Random(2)
-    assert start("steps", "threads:4:100:20", env=server.client(ACCEL_POLICY="gpu")).returncode == 0
+    # It makes as many streams as calls can have at a time.
+    assert start("steps", "threads:12:600:6", "threads:12:60:300", env=server.client(ACCEL_POLICY="gpu")).returncode == 0
     for i in range(max(KILLS, 60 if LONG else 20)):
         if i == 5:
             wait_for(lambda: server.lanes() == 0)

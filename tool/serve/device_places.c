@@ -182,7 +182,7 @@ bool device_places_take(struct device_lane *lane, bool large, double most_ms,
     return w.runs;
 }
 
-int device_places_device(struct device_lane *lane)
+int device_places_device(const struct device_lane *lane)
 {
     pthread_mutex_lock(&lock);
     const int device = lane->process->device;

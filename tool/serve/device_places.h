@@ -34,7 +34,7 @@ bool device_places_take(struct device_lane *lane, bool large, double most_ms,
                         struct fair_call *call, double *waited_ms);
 
 /* Returns the device of the lane's process: where its last call ran, or its first is to run. */
-int device_places_device(struct device_lane *lane);
+int device_places_device(const struct device_lane *lane);
 
 /* Gives it back. counts: see fair_order_end(). alone_ms: see recent_calls_note(). */
 void device_places_give(struct device_lane *lane, struct fair_call *call, bool counts,
