@@ -99,4 +99,6 @@ def test_lapack(op):
     if not on_gpu(of_first_calls(op)): # nothing to fail
         record(f"served {op.name}", [])
         pytest.skip("it is not for the GPU")
+    if op.name == "laswp":
+        pytest.skip("a server leaves it to its clients: docs/serve.md")
     check_served(op, "random_lapack", [*LAPACK_OF, "-c", 1, "-n", 20], last_line=True)
