@@ -188,7 +188,7 @@ include tests/clang/clang.mk
 
 $(TEST_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/replay $(REGRET)/record $(FUZZ_PROGRAMS): \
     $(BUILD)/compiler.flags $(BUILD)/link.flags tests/tests.mk
-$(TESTGPU_CUDA) $(TESTGPU_CUBLAS) $(TESTGPU_CUBLAS_12) $(TESTGPU_SOLVER) $(TESTGPU_SOLVER_12) $(TESTGPU_TESTS): $(BUILD)/compiler.flags | cuda-headers
+$(TESTGPU_CUDA) $(TESTGPU_CUBLAS) $(TESTGPU_CUBLAS_12) $(TESTGPU_SOLVER) $(TESTGPU_SOLVER_12) $(TESTGPU_CUFFT) $(TESTGPU_CUFFT_12) $(TESTGPU_TESTS): $(BUILD)/compiler.flags | cuda-headers
 
 build-deps:
 	scripts/install-deps build

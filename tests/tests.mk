@@ -6,8 +6,8 @@ TESTS    := $(BUILD)/tests
 CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)/cuda/include))
 .PHONY: cuda-headers
 cuda-headers:
-	@test -f "$(CUDA_INCLUDE)/cuda.h" -a -f "$(CUDA_INCLUDE)/cublas_v2.h" -a -f "$(CUDA_INCLUDE)/cusolverDn.h" || { \
-	  echo "make: no CUDA headers (cuda.h, cublas_v2.h, cusolverDn.h); set CUDA_HOME, or run scripts/install-deps headers" >&2; exit 1; }
+	@test -f "$(CUDA_INCLUDE)/cuda.h" -a -f "$(CUDA_INCLUDE)/cublas_v2.h" -a -f "$(CUDA_INCLUDE)/cusolverDn.h" -a -f "$(CUDA_INCLUDE)/cufft.h" || { \
+	  echo "make: no CUDA headers (cuda.h, cublas_v2.h, cusolverDn.h, cufft.h); set CUDA_HOME, or run scripts/install-deps headers" >&2; exit 1; }
 
 of_obj    = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 of_obj64  = $(patsubst %.c,$(BUILD)/obj64/%.o,$(1))

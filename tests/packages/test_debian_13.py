@@ -77,7 +77,7 @@ def test_numpy_of_there_computes_the_same(built, env, where):
 def tested(built, source):
     """Programs of the tests, with this machine's headers of CUDA; and this machine's test GPU, which has a BLAS inside."""
     homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda", BUILD / "cuda"]
-    headers = next(f"{home}/include" for home in homes if home and os.path.exists(f"{home}/include/cusolverDn.h"))
+    headers = next(f"{home}/include" for home in homes if home and os.path.exists(f"{home}/include/cufft.h"))
     shutil.copytree(headers, source / "cuda")
     done = build("CUDA_INCLUDE=cuda", targets=[f"build/tests/{name}" for name in PROGRAMS])
     assert done.returncode == 0, done.stderr[-2000:]

@@ -66,7 +66,8 @@ static const struct {
 #undef ERROR
 };
 
-/* cuBLAS's and cuSOLVER's, for TESTGPU_FAIL alone: this library does not use their headers. */
+/* cuBLAS's, cuSOLVER's and cuFFT's, for TESTGPU_FAIL alone: this library does not use their
+ * headers. */
 static const struct {
     int code;
     const char *name;
@@ -90,6 +91,18 @@ static const struct {
     {8, "CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED"},
     {9, "CUSOLVER_STATUS_NOT_SUPPORTED"},
     {31, "CUSOLVER_STATUS_INVALID_WORKSPACE"},
+    {1, "CUFFT_INVALID_PLAN"},
+    {2, "CUFFT_ALLOC_FAILED"},
+    {3, "CUFFT_INVALID_TYPE"},
+    {4, "CUFFT_INVALID_VALUE"},
+    {5, "CUFFT_INTERNAL_ERROR"},
+    {6, "CUFFT_EXEC_FAILED"},
+    {7, "CUFFT_SETUP_FAILED"},
+    {8, "CUFFT_INVALID_SIZE"},
+    {11, "CUFFT_INVALID_DEVICE"},
+    {13, "CUFFT_NO_WORKSPACE"},
+    {14, "CUFFT_NOT_IMPLEMENTED"},
+    {16, "CUFFT_NOT_SUPPORTED"},
 };
 
 bool error_by_name(const char *name, int *code)

@@ -38,7 +38,8 @@
  *                       device; default 0: at once
  *   TESTGPU_DOWN_GBPS   and back
  *   TESTGPU_LAUNCH_US   each kernel, copy and fill lasts so much longer than the rates make it, a
- *                       routine of cuSOLVER for each kernel of its chain; default 0
+ *                       routine of cuSOLVER for each kernel of its chain, a transform for each of
+ *                       its dimensions; default 0
  *   TESTGPU_PEER_GBPS   10^9 bytes a second from one device to another that may use its memory; 0:
  *                       at once. Without it, no device can reach another one's memory.
  *                       TESTGPU_ATTRIBUTES=115=0: there are no memory pools
@@ -47,7 +48,9 @@
  *                       multiplication and an addition of complex numbers have 8. Device memory
  *                       moves a byte in the time of 4 operations: a kernel lasts as the slower of
  *                       both makes it, and what only moves (Level 2, geam, copies and fills inside
- *                       the device) by its bytes. Default 0: as fast as the machine
+ *                       the device) by its bytes. A transform of n points has 5 n log2(n)
+ *                       operations, of real ones half as many, and moves its input and its output
+ *                       once for each dimension. Default 0: as fast as the machine
  *   TESTGPU_HALF        a kernel whose smallest size is s computes at s / (s + HALF) of the rate;
  *                       default 256
  *   TESTGPU_BUSY        0 to 95: percent of the device's time that others have. What kernels last
@@ -56,17 +59,17 @@
  *   TESTGPU_START_MS    what a process's start takes: a tenth the first cuInit, the rest the first
  *                       context; default 0
  *   TESTGPU_START_FILE  a path: the first context is not there before this file is
- *   TESTGPU_LOAD_MS     what loading each of the three libraries takes; default 0
+ *   TESTGPU_LOAD_MS     what loading each of the four libraries takes; default 0
  *   TESTGPU_MEMORY_US   what each call takes that takes device memory, pinned memory or managed
  *                       memory, or gives it back; default 0
  *   TESTGPU_PIN_MS      what pinning 10^9 bytes of host memory takes besides, at an allocation or a
  *                       registration; default 0
  *   TESTGPU_INFO_US     what each cuMemGetInfo takes; default 0. The report has a line with the
  *                       sums of these three
- *   TESTGPU_FIRST_MS    what the first call of each function of cuBLAS and cuSOLVER takes that puts
- *                       a kernel on a stream, or makes a handle; default 0
- *   TESTGPU_HELPER      a path: each call of cuBLAS and cuSOLVER that puts a kernel on a stream, or
- *                       makes a handle, opens this library and closes it
+ *   TESTGPU_FIRST_MS    what the first call of each function of cuBLAS, cuSOLVER and cuFFT takes
+ *                       that puts a kernel on a stream, or makes a handle; default 0
+ *   TESTGPU_HELPER      a path: each call of cuBLAS, cuSOLVER and cuFFT that puts a kernel on a
+ *                       stream, or makes a handle, opens this library and closes it
  *   TESTGPU_DATA        0: kernels compute nothing but what tells of success, and copies and fills
  *                       of more than 256 KiB move nothing, between devices both ends alone, for
  *                       sizes that the machine has no time or memory for. Device and pinned memory

@@ -56,7 +56,8 @@ static const struct scenario *const tables[] = {
     solver_eigen_scenarios,  solver_rule_scenarios, solver_stream_scenarios,
     solver_handle_scenarios, speed_scenarios,       cost_scenarios,
     start_scenarios,         no_data_scenarios,     kernel_scenarios,
-    order_scenarios,         xt_scenarios};
+    order_scenarios,         xt_scenarios,          cufft_result_scenarios,
+    cufft_rule_scenarios,    cufft_stream_scenarios};
 
 static const struct scenario *find(const char *name)
 {

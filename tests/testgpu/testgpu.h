@@ -1,6 +1,6 @@
 /*
- * What the stand-in libraries share. libcuda.so.1 holds all state; libcublas and libcusolver enter
- * calls, put kernels on streams and reach device bytes through these names.
+ * What the stand-in libraries share. libcuda.so.1 holds all state; libcublas, libcusolver and
+ * libcufft enter calls, put kernels on streams and reach device bytes through these names.
  *
  * A new routine needs: an exported function whose first line is TESTGPU_ENTER, its parameter
  * checks, and testgpu_enqueue() with what it costs and a closure that calls
@@ -28,7 +28,7 @@ struct testgpu_life {
 };
 
 /* From a library's constructor: registers its handler, and waits as long as loading it should take.
- * The handler reports a load or a call that another thread is in, and calls of cuBLAS and cuSOLVER
+ * The handler reports a load or a call that another thread is in, and calls of the other libraries
  * after it are reported, too; the driver's own are only refused. */
 void testgpu_load(struct testgpu_life *life);
 

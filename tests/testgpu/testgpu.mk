@@ -21,7 +21,7 @@ TESTGPU_HEADERS := $(wildcard $(TESTGPU_SRC)/*.h)
 TESTGPU_PARTS := $(filter-out test_%,$(basename $(notdir $(sort $(wildcard $(TESTGPU_SRC)/*.c)))))
 # What computes, for cuBLAS and for cuSOLVER.
 TESTGPU_COMPUTES := matrix openblas openblas_gemv
-TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o,$(filter-out cublas_% solver_% $(TESTGPU_COMPUTES),$(TESTGPU_PARTS)))
+TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o,$(filter-out cublas_% solver_% cufft_% $(TESTGPU_COMPUTES),$(TESTGPU_PARTS)))
 # The kernels of gpu/own/, and some with mistakes for the test GPU's own tests. They are
 # instrumented: each access to memory calls a function of kernel_memory.c; objcopy gives it a name
 # that no sanitizer has. Vectors would make one access of several.
@@ -35,12 +35,16 @@ TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
 TESTGPU_SOLVER_PARTS := $(filter solver_%,$(TESTGPU_PARTS)) $(TESTGPU_COMPUTES)
 TESTGPU_SOLVER := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_SOLVER_12 := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
+TESTGPU_CUFFT_PARTS := $(filter cufft_%,$(TESTGPU_PARTS))
+TESTGPU_CUFFT := $(TESTGPU_CUFFT_PARTS:%=$(BUILD)/testgpu/obj/%.o)
+TESTGPU_CUFFT_12 := $(TESTGPU_CUFFT_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
 TESTGPU_TESTS := $(patsubst $(TESTGPU_SRC)/%.c,$(BUILD)/testgpu/obj/%.o,$(wildcard $(TESTGPU_SRC)/test_*.c))
 
 .PHONY: testgpu test-testgpu
 testgpu: $(BUILD)/testgpu/libcuda.so.1 $(BUILD)/testgpu/libcublas.so.13 \
-    $(BUILD)/testgpu/libcusolver.so.12 $(BUILD)/testgpu-cuda12/libcuda.so.1 \
-    $(BUILD)/testgpu-cuda12/libcublas.so.12 $(BUILD)/testgpu-cuda12/libcusolver.so.11
+    $(BUILD)/testgpu/libcusolver.so.12 $(BUILD)/testgpu/libcufft.so.12 \
+    $(BUILD)/testgpu-cuda12/libcuda.so.1 $(BUILD)/testgpu-cuda12/libcublas.so.12 \
+    $(BUILD)/testgpu-cuda12/libcusolver.so.11 $(BUILD)/testgpu-cuda12/libcufft.so.11
 
 $(BUILD)/testgpu/obj/%.o: $(TESTGPU_SRC)/%.c $(TESTGPU_HEADERS)
 	@mkdir -p $(@D)
@@ -92,11 +96,25 @@ $(BUILD)/testgpu/libcusolver.so.12: $(TESTGPU_SOLVER) $(BUILD)/testgpu/libcuda.s
 $(BUILD)/testgpu-cuda12/libcusolver.so.11: $(TESTGPU_SOLVER_12) $(BUILD)/testgpu-cuda12/libcuda.so.1 $(TESTGPU_SRC)/libcusolver.map
 	$(testgpu_link)
 
+# Without a BLAS.
+define testgpu_link_alone
+	$(CC) $(TESTGPU_LDFLAGS) -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags \
+	    -Wl,--version-script=$(filter %.map,$^) -o $@.new $(filter %.o,$^) -Wl,--push-state,--no-as-needed \
+	    $(filter %/libcuda.so.1,$^) -Wl,--pop-state -lm
+	mv $@.new $@
+endef
+
+$(BUILD)/testgpu/libcufft.so.12: $(TESTGPU_CUFFT) $(BUILD)/testgpu/libcuda.so.1 $(TESTGPU_SRC)/libcufft.map
+	$(testgpu_link_alone)
+
+$(BUILD)/testgpu-cuda12/libcufft.so.11: $(TESTGPU_CUFFT_12) $(BUILD)/testgpu-cuda12/libcuda.so.1 $(TESTGPU_SRC)/libcufft.map
+	$(testgpu_link_alone)
+
 $(BUILD)/tests/test_testgpu: $(TESTGPU_TESTS) $(BUILD)/testgpu/libcuda.so.1 $(BUILD)/testgpu/libcublas.so.13 \
-    $(BUILD)/testgpu/libcusolver.so.12
+    $(BUILD)/testgpu/libcusolver.so.12 $(BUILD)/testgpu/libcufft.so.12
 	@mkdir -p $(@D)
 	$(CC) -pthread $(LDFLAGS) $(TESTGPU_EXTRA) -o $@ $(TESTGPU_TESTS) -L$(BUILD)/testgpu -l:libcublas.so.13 \
-	    -l:libcusolver.so.12 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -rdynamic -lcmocka -lm -ldl
+	    -l:libcusolver.so.12 -l:libcufft.so.12 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -rdynamic -lcmocka -lm -ldl
 
 test-testgpu: $(BUILD)/tests/test_testgpu
 	CMOCKA_MESSAGE_OUTPUT=TAP $<
