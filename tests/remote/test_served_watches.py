@@ -12,7 +12,7 @@ import pytest
 
 from lib.calibrated import calibrate_slow_copies
 from lib.log import events, lines_for, outcomes, parse_log, said
-from lib.programs import DEBIAN_PYTHON, LOG, LONG, TEST_GPU, clean_env, start
+from lib.programs import BUILD, DEBIAN_PYTHON, LOG, LONG, TEST_GPU, clean_env, start
 from lib.served import Server, wait_for
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
@@ -84,6 +84,21 @@ def test_what_nobody_has_written_to_is_not_read(what, count, server, auto):
     again(what, count, env=server.client(**auto))
     hashes = start("again", what, count, env=server.client(**{**auto, "ACCEL_RESIDENT": "hash"}))
     assert "of the matrix have been read\n" in hashes.stdout # for a digest
+
+
+def test_nor_is_it_on_another_device(own_server, auto):
+    """Where the process has its calls on the server's second GPU."""
+    server = own_server(TESTGPU_DEVICES="2")
+    end = Path(f"{server.path}.end")
+    first = subprocess.Popen([BUILD / "tests/steps", "dgemm:64:1", f"await:{end}"], env={**clean_env("/tmp"), **server.client(**auto)},
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: server.metric("calls_total") == 1)
+    for what, count in (("unread", 12), ("sealed", 9)):
+        assert {f["ran"] for f in lines_for(again(what, count, env=server.client(**auto)))} == {"gpu1"}
+        wait_for(lambda: server.lanes() == 1)
+    assert brings(product(server, "same same same same", **auto), "cblas_dgemm") == "ukkk"
+    end.touch()
+    assert first.wait(60) == 0
 
 
 # ---- As in a process that has the device itself ----

@@ -253,6 +253,14 @@ static int64_t area_bytes_of(const struct accel_call *call, const struct wire_re
     return bytes;
 }
 
+/* On the device, operands have other addresses, by which it finds what is told of them. */
+static void move_told(struct told_inputs *told, const struct accel_call *there)
+{
+    for (int i = 0; told && i < ACCEL_SPANS; i++)
+        if (told->input[i].x.ptr)
+            told->input[i].x.ptr = there->span[i].ptr;
+}
+
 static enum gpu_status run_in_turn(struct served_run *run, const struct accel_call *call,
                                    struct gpu_host *host)
 {
@@ -263,6 +271,7 @@ static enum gpu_status run_in_turn(struct served_run *run, const struct accel_ca
     atomic_store(run->doing, WIRE_RUNS);
     struct accel_call there = *call;
     served_copies_go_to(run->copies, device, place.device, &there);
+    move_told(host->told, &there);
     const enum gpu_status status = gpu_run(device, &there, host);
     if (gpu_has_failure(device))
         served_devices_leave_out(place.device);
