@@ -165,6 +165,30 @@ static void give_place(struct lane_place *place, bool open)
     pthread_mutex_unlock(&lock);
 }
 
+/* Takes an open lane from number i on that no call uses, for the time in which it is looked at.
+ * Returns NULL if there is none. */
+static struct lane_place *take_idle(int i)
+{
+    struct lane_place *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (; i < LANES && !found; i++)
+        if (remote.lane[i].open && !remote.lane[i].busy)
+            found = &remote.lane[i];
+    if (found)
+        found->busy = true;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* A lane has ended: the server has, perhaps. Closes those of it that no call uses: what it has
+ * said there of its load, and of what it keeps, is not so any more. */
+static void close_ended(void)
+{
+    struct lane_place *place;
+    for (int i = 0; (place = take_idle(i)); i = (int)(place - remote.lane) + 1)
+        give_place(place, !lane_is_closed(&place->lane));
+}
+
 /* Takes over what a server says of its device, if nothing is known of one. Returns whether it is
  * the one that is known, or one like it, as a server may have several, and leave one out: the cost
  * model, and decisions, are of that. */
@@ -276,6 +300,7 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
             atomic_store(&is_lost, false);
             return status;
         }
+        close_ended();
         if (status != GPU_ERROR) /* the original has done the rest */
             break;
         if (!opened && others_have_lanes()) /* one cannot be made here any more: in a sandbox */

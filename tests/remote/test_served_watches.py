@@ -170,6 +170,17 @@ for step in steps:
     if what == "same":
         check()
         continue
+    if what == "vector":
+        calls += 1
+        wrong += not (a @ b[:, 0] == numpy.einsum("ij,j->i", a, b[:, 0])).all()
+        continue
+    if what == "team": # at the same time
+        threads = [threading.Thread(target=check) for _ in range(int(number))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        continue
     if what == "first":
         add(0, 0)
     elif what == "last":
@@ -281,6 +292,24 @@ def test_a_server_that_starts_again(own_server, auto):
     lines = parse_log(stderr)
     assert outcomes(lines) == 6 * [("gpu0", "forced")]
     assert signs(number(f, "kept_mb") > 2 for f in lines) == "-++-++"
+
+
+def test_what_a_server_has_said_ends_with_it(own_server, auto):
+    """Also on lanes that no thread uses by then: a product with a vector goes to the next server once its matrix is there."""
+    server = own_server(TESTGPU_DELAY_US="20000")
+    place = str(server.path)
+    steps = f"same sleep:0.5 same team:3 same same vector go:{place} {' '.join(8 * ['vector'])}"
+    process = subprocess.Popen([DEBIAN_PYTHON, "-c", PRODUCTS, "private", steps],
+                               env={**clean_env("/tmp"), **server.client(**{**auto, "ACCEL_POLICY": "auto"})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(Path(f"{place}.ready").exists)
+    assert server.lanes() > 1
+    server.kill()
+    server.begin()
+    Path(f"{place}.go").touch()
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (0, "16 calls, 0 wrong\n"), stderr[-500:]
+    lines = [f for f in parse_log(stderr) if f.get("sym") == "cblas_dgemv"]
+    assert all(f["ran"] == "gpu0" for f in lines[-3:]), lines
 
 
 def test_two_processes_of_a_user(own_server, auto):
