@@ -177,11 +177,12 @@ static void post_task(struct pipeline_task *task)
                  task->part);
 }
 
-/* Whether one that the copy pool is done with has been done by the packer, too. */
+/* Whether one that the copy pool is done with has been done by the packer, too. One that is gone
+ * may still be at its tasks: their buffers are not used again. */
 static bool is_done(struct pipeline_task *task)
 {
     struct packer *packer = packer_of_task(task);
-    if (packer && !packer_has_done(packer, task->posted))
+    if (packer && (!packer_has_done(packer, task->posted) || packer->gone))
         return false;
     if (packer)
         packer->take(packer, task->posted, &task->seen);

@@ -413,6 +413,19 @@ def test_a_client_that_stops_while_it_is_to_copy(own_server):
     assert ran[-1] == GPU
 
 
+def test_a_client_that_stops_while_a_result_comes_down(own_server):
+    """The memory through which it comes is the client's until its copies have ended, however late: what it writes then is the product."""
+    server = own_server()
+    client = begin(server, "update_stop:1500:1", "dgemm:1000:1", **LOG)
+    wait_for(lambda: Path(f"/proc/{client.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+    wait_for(lambda: server.metric("running") == 0)
+    time.sleep(2) # in which the server gives back memory that idle clients do not need
+    client.send_signal(signal.SIGCONT)
+    stdout, stderr = client.communicate(timeout=60)
+    assert stdout.count(" 0 wrong") == 2, stdout
+    assert [f["ran"] for f in parse_log(stderr)] == ["gpu0+cpu", "gpu0"]
+
+
 # ---- Who is no server of ours ----
 
 def as_server(path, answer):

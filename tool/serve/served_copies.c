@@ -151,6 +151,7 @@ static void take(const struct packer *packer, int64_t number, struct pack_seen *
 
 void served_copies_note(struct served_copies *copies, int64_t area_bytes)
 {
+    copies->packer.gone = false; /* its copies of the call before have ended */
     copies->used_bytes = accel_max(copies->used_bytes, area_bytes);
 }
 
@@ -190,11 +191,12 @@ void served_copies_unpin(struct served_copies *copies)
         gpu_unpin(copies->device, &copies->packer);
 }
 
+/* A client that was given up may still be at its copies, until it sends another request. */
 void served_copies_rest(struct served_copies *copies, int64_t area_bytes)
 {
     if (copies->used_bytes > STAYS_BYTES)
         give_back_area(copies, area_bytes);
-    if (!copies->used_ring)
+    if (!copies->used_ring || copies->packer.gone)
         return;
     served_copies_unpin(copies);
     if (!copies->packer.pinned)
@@ -239,5 +241,4 @@ void served_copies_begin(struct served_copies *copies, const struct accel_call *
         copies->most_ms += (double)wire_bytes(&call->span[i]) / SLOWEST_GBPS * 1e-6;
     copies->used_ring = true;
     copies->packer.posted = copies->packer.done = 0;
-    copies->packer.gone = false;
 }
