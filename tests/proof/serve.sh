@@ -112,7 +112,7 @@ several_gpus() {
         wait "${programs[i]}" && grep -q ' 0 wrong' "$folder/out.$i" && ((right++))
     done
     ! left_out_if_cut serve "several GPUs" "$begun" || return
-    used=$(cat "$folder"/log.* | sed -n 's/.* ran=\(gpu[0-9]*\) .*/\1/p' | sort | uniq -c | awk '{ printf "%s%s: %s calls", NR > 1 ? ", " : "", $2, $1 }')
+    used=$(sed -n 's/.* ran=\(gpu[0-9]*\) .*/\1/p' "$folder"/log.* | sort | awk '$1 != last && NR > 1 { printf "%s: %d calls, ", last, n; n = 0 } { last = $1; n++ } END { if (n) printf "%s: %d calls", last, n }')
     check serve "several GPUs" "$([ "$right" -eq $((2 * gpus)) ] && [ "$(grep -o 'gpu[0-9]*:' <<< "$used" | wc -l)" -eq "$gpus" ] && echo ok || echo failed)" \
         $((SECONDS - begun)) "$right of $((2 * gpus)) programs have right results; $used"
 }
