@@ -48,17 +48,18 @@ static void rest(void)
 #endif
 }
 
-/* Who waits looks for so long before it sleeps; with one CPU, the other one could do nothing
- * meanwhile. */
-#define LOOK_US 50
+/* Who waits looks for so long before it sleeps: for its turn longer than for a part of a copy, at
+ * which other threads work. With one CPU, the other one could do nothing meanwhile. */
+#define LOOK_TURN_US     200
+#define LOOK_PROGRESS_US 50
 /* Behind this, it leaves its CPU to others that want it meanwhile. */
 #define ALONE_US 5
 
 /* Waits until a word is not `seen` any more. */
 static void await_change(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t seen,
-                         double most_ms)
+                         double most_ms, double most_look_us)
 {
-    const double look_us = cpu_usable() > 1 ? LOOK_US : 0;
+    const double look_us = cpu_usable() > 1 ? most_look_us : 0;
     const double begun_ms = accel_now_ms();
     while (atomic_load_explicit(word, memory_order_acquire) == seen) {
         const double waited_ms = accel_now_ms() - begun_ms;
@@ -89,7 +90,7 @@ enum turn turns_await(struct turns *turns, enum turn mine, double most_ms)
         const double left_ms = end_ms - accel_now_ms();
         if (left_ms <= 0)
             break;
-        await_change(&turns->whose, &turns->sleepers, (uint32_t)now, left_ms);
+        await_change(&turns->whose, &turns->sleepers, (uint32_t)now, left_ms, LOOK_TURN_US);
     }
     return now;
 }
@@ -101,5 +102,5 @@ void progress_raise(struct progress *progress, uint32_t to)
 
 void progress_await(struct progress *progress, uint32_t seen, double most_ms)
 {
-    await_change(&progress->count, &progress->sleepers, seen, most_ms);
+    await_change(&progress->count, &progress->sleepers, seen, most_ms, LOOK_PROGRESS_US);
 }
