@@ -57,7 +57,8 @@ def mappings(smaps):
 
 def resident(preload=None, **settings):
     """KiB by mapping, of a process that sleeps: (file, size, header). At addresses that are the same each time: what
-    the kernel maps around a page depends on them."""
+    the kernel maps around a page depends on them. Of other files, only what the process has written: how many of their
+    pages the kernel maps around one depends on what is in the page cache, which all processes share."""
     preloads = {"LD_PRELOAD": str(preload)} if preload else {}
     process = subprocess.Popen(["setarch", "-R", "/bin/sleep", "600"],
                                env={**clean_env("/nonexistent"), **preloads, **settings})
@@ -68,11 +69,10 @@ def resident(preload=None, **settings):
     finally:
         process.kill()
         process.wait()
-    return [(mapping.file, mapping.kib["Rss"], mapping.header) for mapping in mappings(text)]
+    return [(mapping.file, mapping.kib["Rss" if mapping.file == preload else "Anonymous"], mapping.header) for mapping in mappings(text)]
 
 
 def test_preload_adds_little_to_a_program_that_calls_nothing(library):
-    resident() # from here on the files are in the page cache: the kernel maps what is there around a page
     without, preloaded = resident(), resident(library)
     added = sum(size for _, size, _ in preloaded) - sum(size for _, size, _ in without)
     own = [size for name, size, _ in preloaded if name == library]
