@@ -128,7 +128,8 @@ struct told_inputs;
 /* A running call's link to the layer above. */
 struct gpu_host {
     /* Runs a part of the call on the CPU; no kernel may be writing to its operands. Returns false
-     * if that fails: the output is undefined then. */
+     * if that fails: the output is undefined then. NULL: nobody does, and the results are undefined
+     * after a failure. */
     bool (*original)(void *context, const struct accel_call *part);
     /* Gets each event; NULL: none is wanted. */
     void (*event)(void *context, const struct gpu_event *event);
@@ -157,8 +158,7 @@ struct gpu_host {
      * memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;
     /* NULL, or: matrices of this call, of Level 2 or 3 or LAPACK, are another process's
-     * (gpu/pack/packer.h). After a failure nothing is computed by the original, and the results are
-     * undefined. */
+     * (gpu/pack/packer.h); `original` is NULL then. */
     struct packer *packer;
     /* NULL, or: what that process tells of its inputs, and is told of them
      * (gpu/cache/told_inputs.h). */

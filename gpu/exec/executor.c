@@ -60,7 +60,7 @@ enum gpu_status executor_recover(struct gpu_work *work, enum gpu_status failure,
                                  const struct executor_rest *rest, const void *context)
 {
     const bool damaged = rest->in_place && work->launched;
-    if (failure == GPU_LOST || (!damaged && !rest->written) || work->host->packer)
+    if (failure == GPU_LOST || (!damaged && !rest->written) || !work->host->original)
         return failure;
     if (damaged && (rest->reads || gpu_copies(work)->wait(work->ctx) != GPU_OK))
         return GPU_LOST;

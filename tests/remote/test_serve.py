@@ -299,6 +299,27 @@ def test_the_original_completes_what_has_come_down_in_part(own_server, step, fai
     assert done.returncode == 0, done.stdout
 
 
+GER = """
+import ctypes, numpy
+n = ctypes.c_int(3000)
+a, x, y = numpy.ones((n.value, n.value), order="F"), numpy.arange(n.value, dtype=float), numpy.ones(n.value)
+def at(v):
+    return v.ctypes.data_as(ctypes.c_void_p)
+ctypes.CDLL("libblas.so.3").dger_(ctypes.byref(n), ctypes.byref(n), at(y), at(x), ctypes.byref(ctypes.c_int(1)), at(y), ctypes.byref(ctypes.c_int(1)), at(a), ctypes.byref(n))
+assert (a == 1 + x[:, None]).all()
+"""
+
+
+def test_a_library_that_fails_half_way_ends_no_server(own_server):
+    """Tiles of the result are finished: the call is the client's, and the device is well."""
+    server = own_server(TESTGPU_FAIL="cublasDger:3")
+    done = start(DEBIAN_PYTHON, "-c", GER, env=server.client(**LOG, ACCEL_POLICY="gpu"))
+    assert done.returncode == 0, done.stderr
+    assert outcomes(lines_for(done, sym="dger_")) == [("cpu", "error")]
+    assert start("steps", "dgemm:100:5", env=server.client(ACCEL_POLICY="gpu")).stdout.count(" 0 wrong") == 1
+    assert server.end() == ""
+
+
 def test_killed_at_any_moment(own_server):
     """A server that is killed again and again under some programs: no result is wrong, none hangs."""
     server, moments, kills = own_server(), random.Random(1), 0

@@ -236,13 +236,6 @@ void served_call_list_kept(struct wire_kept *kept, struct gpu_device *device, ui
 
 /* ---- The run ---- */
 
-/* The client alone can run the original: it does, on operands that are as they were. */
-static bool no_original(void *context, const struct accel_call *part)
-{
-    (void)context, (void)part;
-    return false;
-}
-
 static int64_t area_bytes_of(const struct accel_call *call, const struct wire_request *request)
 {
     int64_t bytes = 0;
@@ -285,8 +278,8 @@ void served_call_run(struct wire_reply *reply, struct served_run *run,
 {
     const bool asks = served_call_asks(request);
     struct told_inputs told;
-    struct gpu_host host = {.original = no_original,
-                            .packer = asks ? &run->copies->packer : NULL,
+    /* The client alone can run the original: it does, on operands that are as they were. */
+    struct gpu_host host = {.packer = asks ? &run->copies->packer : NULL,
                             .user = *run->user,
                             .told = asks ? &told : NULL,
                             .caches = request->cache & WIRE_CACHES,

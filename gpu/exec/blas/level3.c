@@ -287,7 +287,7 @@ static bool take_host_memory(struct level3 *b)
     const struct executor *e = &b->executor;
     const struct accel_span *c = e->scheduled.operand[C].x;
     const struct schedule_tile block = schedule_tile_of(&e->schedule, C, 0, 0);
-    const bool recovers = !e->work->host->packer;
+    const bool recovers = e->work->host->original;
     const int64_t recovery = !recovers                  ? 0
                              : needs_recovery_buffer(e) ? accel_bytes(c)
                                                         : level3_recovery_bytes(e);
