@@ -209,8 +209,8 @@ void wire_hello(struct wire_hello *hello);
 /* Whether that is another build than this one. */
 bool wire_is_other(const struct wire_hello *hello);
 
-/* Whether what is decided by one device is right for another, too: it has the name, and as much
- * memory but for a hundredth. */
+/* Whether what is decided by one device is right for another, too: both have one name, and their
+ * memory differs by 1 % at most. */
 bool wire_is_of_kind(const struct gpu_info *one, const struct gpu_info *other);
 
 /* Bounds each wait for a connection, and for a message on it. */
